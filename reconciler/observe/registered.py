@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from reconciler.model.cluster import Cluster
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire import BrokerError, ConnectionLost, Loop, Wire
 from reconciler.wire.requests.describe_cluster import default_replicas, registered_brokers
 
 Answer = TypeVar("Answer")
@@ -52,7 +52,7 @@ def _asked(cluster: Cluster, question: Callable[[Wire], Awaitable[Answer | None]
 
     try:
         loop.run(ask)
-    except (ConnectionLost, ErrorCode):
+    except (ConnectionLost, BrokerError):
         # What is known without it has to do.
         return None
     finally:

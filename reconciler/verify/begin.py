@@ -19,10 +19,18 @@ from reconciler.verify.comparison.align import align
 from reconciler.verify.comparison.side import content
 from reconciler.verify.patience import newest, patiently, room
 from reconciler.verify.slices import SliceBounds, SliceProgress
-from reconciler.wire import EARLIEST, LATEST, ErrorCode, FetchAnswer, Loop, TopicInfo, Wire, stable_ends
+from reconciler.wire import (
+    EARLIEST,
+    LATEST,
+    BrokerError,
+    ErrorCode,
+    FetchAnswer,
+    Loop,
+    TopicInfo,
+    Wire,
+    stable_ends,
+)
 
-_OUT_OF_RANGE = 1
-_NOT_LEADER = 6
 _RECORDS = 4096
 _BYTES = 8 * 2**20
 
@@ -58,7 +66,7 @@ class LogReader:
 
         Raises:
             ConnectionLost: no answer, for a while.
-            ErrorCode: the broker refuses.
+            BrokerError: the broker refuses.
             UnreadableBatch: a batch cannot be read.
         """
         found: list[Kept] = []
@@ -67,9 +75,9 @@ class LogReader:
             await room(self.loop, self.quota)
             try:
                 answer = await patiently(self.loop, partial(self._read, offset), self._look_who_leads)
-            except ErrorCode as error:
+            except BrokerError as error:
                 first = await self.at_time(EARLIEST)
-                if error.code != _OUT_OF_RANGE or first <= offset:
+                if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or first <= offset:
                     raise
                 # Deleted meanwhile.
                 offset = first
@@ -110,7 +118,7 @@ class LogReader:
         place = self.topic.name, self.partition
         end = (await stable_ends(self.wire, self.topic.partitions[self.partition].node, [place])).get(place)
         if end is None:
-            raise ErrorCode(_NOT_LEADER)
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return end
 
     async def _look_who_leads(self) -> None:
@@ -122,7 +130,7 @@ async def find_pair(source: LogReader, target: LogReader, bounds: SliceBounds, p
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: a broker refuses.
+        BrokerError: a broker refuses.
         UnreadableBatch: a batch cannot be read.
         NoBeginning: nothing tells, and it may be a copy all the same.
     """

@@ -9,9 +9,17 @@ from functools import partial
 
 from reconciler.verify import patience
 from reconciler.verify.patience import PASSING, RETRY, is_passing
-from reconciler.wire import EARLIEST, LATEST, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, stable_ends
-
-_UNKNOWN_TOPIC = 3
+from reconciler.wire import (
+    EARLIEST,
+    LATEST,
+    BrokerError,
+    ConnectionLost,
+    ErrorCode,
+    Loop,
+    TopicInfo,
+    Wire,
+    stable_ends,
+)
 
 Number = tuple[str, int]
 
@@ -50,14 +58,14 @@ class LogEnds:
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the cluster refuses.
+            BrokerError: the cluster refuses.
         """
         began = time.monotonic()
         while places:
             is_late = time.monotonic() - began > patience.PATIENCE
             try:
                 places = await self._look(places, uncommitted, since)
-            except (ConnectionLost, ErrorCode) as error:
+            except (ConnectionLost, BrokerError) as error:
                 if is_late or not is_passing(error):
                     raise
             if is_late:
@@ -76,7 +84,7 @@ class LogEnds:
             info = self.topics[topic]
             leader = info.partitions.get(number)
             code = info.error or (leader.error if leader else 0)
-            if code in PASSING and code != _UNKNOWN_TOPIC:
+            if code in PASSING and code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 left.add((topic, number))
             elif not code and leader is not None:
                 by_node[leader.node].append((topic, number))
@@ -99,7 +107,7 @@ class LogEnds:
     async def _note(self, into: dict[Number, int], node: int, place: Number, which: int, left: set[Number]) -> None:
         try:
             into[place] = await self._wire.offset(node, *place, which)
-        except ErrorCode as error:
+        except BrokerError as error:
             if not is_passing(error):
                 raise
             left.add(place)

@@ -9,14 +9,13 @@ from reconciler.records.split import split
 from reconciler.replicator.transfer.pace import Quota
 from reconciler.verify.comparison.side import Side
 from reconciler.verify.patience import PATIENCE, RETRY, is_passing, newest
-from reconciler.wire import EARLIEST, Bell, ConnectionLost, ErrorCode, FetchAsk, Loop, TopicInfo, Wire
+from reconciler.wire import EARLIEST, Bell, BrokerError, ConnectionLost, ErrorCode, FetchAsk, Loop, TopicInfo, Wire
 
 _BYTES = 8 * 2**20
 _WAIT_MS = 200
 _IDLE = 0.2
 # How long a log may show nothing of what it held when the comparison began.
 _STANDSTILL = 30.0
-_OUT_OF_RANGE = 1
 
 
 class Feed:
@@ -84,7 +83,7 @@ class Feed:
         try:
             await self._fetch(quota)
             self._answered = time.monotonic()
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             if time.monotonic() - self._answered > PATIENCE or not is_passing(error):
                 raise
             await self._loop.sleep(RETRY)
@@ -99,7 +98,7 @@ class Feed:
             # A quota of the broker's.
             return
         (answer,) = answers
-        if answer.error == _OUT_OF_RANGE:
+        if answer.error == ErrorCode.OFFSET_OUT_OF_RANGE:
             await self._look_where_it_begins(leader.node)
             return
         answer.raise_error()
@@ -120,5 +119,5 @@ class Feed:
     async def _look_where_it_begins(self, node: int) -> None:
         first = await self._wire.offset(node, self._topic.name, self._partition, EARLIEST)
         if first <= self._side.read_to:
-            raise ErrorCode(_OUT_OF_RANGE, f"the log ends before offset {self._side.read_to}")
+            raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the log ends before offset {self._side.read_to}")
         self.jumped = first

@@ -11,11 +11,10 @@ from reconciler.replicator.copy.log_reading import read
 from reconciler.replicator.partition import offset_syncs
 from reconciler.replicator.transfer.pace import Quota
 from reconciler.verify.patience import room
-from reconciler.wire import EARLIEST, ErrorCode, Loop, Wire, stable_ends
+from reconciler.wire import EARLIEST, BrokerError, ErrorCode, Loop, Wire, stable_ends
 
 # Of each partition so many are enough to find one near any place.
 _MOST = 1_000
-_NOT_ALLOWED = 29
 
 
 async def known_syncs(
@@ -33,11 +32,11 @@ async def known_syncs(
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the broker refuses, as where we may not read it.
+        BrokerError: the broker refuses, as where we may not read it.
     """
     info = (await wire.topics([topic]))[topic]
-    if info.error == _NOT_ALLOWED:
-        raise ErrorCode(_NOT_ALLOWED)
+    if info.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     leader = info.partitions.get(0)
     if info.error or leader is None or leader.error:
         return {}

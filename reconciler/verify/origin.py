@@ -18,10 +18,9 @@ from reconciler.replicator.partition.place import differ
 from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import unreachable
 from reconciler.verify.slices import SliceBounds
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, Loop, Wire
 
 _TIMEOUT = 10.0
-_UNKNOWN_TOPIC = 3
 _DELETE = "name another file, or delete this one to begin anew"
 
 
@@ -100,12 +99,12 @@ def _ids(loop: Loop, cluster: Cluster, topics: dict[str, str | None]) -> dict[st
     async def ask() -> None:
         for name, info in (await wire.topics(sorted(topics))).items():
             known = None if info.topic_id is None else str(info.topic_id)
-            found[name] = "" if info.error == _UNKNOWN_TOPIC else known
+            found[name] = "" if info.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else known
 
     try:
         if topics:
             loop.run(ask)
-    except (ConnectionLost, ErrorCode) as error:
+    except (ConnectionLost, BrokerError) as error:
         raise unreachable(cluster, error) from None
     finally:
         wire.close()

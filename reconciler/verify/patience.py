@@ -7,20 +7,33 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from reconciler.replicator.transfer.pace import Quota
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, NotLetIn, TopicInfo, Wire
+from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, Loop, NotLetIn, TopicInfo, Wire
 
 # How long leaders may be away, in seconds.
 PATIENCE = 20.0
 RETRY = 0.2
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the leader has moved, or is moving.
-PASSING = frozenset({3, 5, 6, 9, 74, 75, 76, 78, 100, 103})
+# The leader has moved, or is moving.
+PASSING = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
 
 T = TypeVar("T")
 
 
 def is_passing(error: Exception) -> bool:
     """Tell whether the same question may be answered soon."""
-    if isinstance(error, ErrorCode):
+    if isinstance(error, BrokerError):
         return error.code in PASSING
     return isinstance(error, ConnectionLost) and not isinstance(error, NotLetIn)
 
@@ -37,13 +50,13 @@ async def patiently(
 
     Raises:
         ConnectionLost: no answer, for a while.
-        ErrorCode: the broker refuses; what passes by itself, for a while.
+        BrokerError: the broker refuses; what passes by itself, for a while.
     """
     began = time.monotonic()
     while True:
         try:
             return await ask()
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             if not is_passing(error) or time.monotonic() - began > PATIENCE:
                 raise
         await loop.sleep(RETRY)

@@ -33,13 +33,9 @@ from reconciler.verify.ends import LogEnds, Number
 from reconciler.verify.known_syncs import known_syncs
 from reconciler.verify.patience import PATIENCE, RETRY, patiently
 from reconciler.verify.slices import SliceBounds
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire import COORDINATOR_NOT_READY, BrokerError, ConnectionLost, ErrorCode, Loop, Wire
 
 _TIMEOUT = 10.0
-_UNKNOWN_TOPIC = 3
-_NOT_ALLOWED = 29
-# Kafka's error codes: the coordinator of a group begins, or has moved.
-_NOT_YET = (14, 15, 16)
 _NOTHING = CopyRecord(None, None)
 
 
@@ -175,11 +171,11 @@ class Survey:
             await target.look(remotes, (), None)
             if any(place.offsets == "translated" for place in places):
                 syncs |= await patiently(loop, partial(self._syncs, loop, wire))
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             raise unreachable(self._spec.target, error) from None
         try:
             await source.look([(place.topic, place.partition) for place in places], uncommitted, since)
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             raise unreachable(self._spec.source, error) from None
 
     async def _syncs(self, loop: Loop, wire: Wire) -> dict[Number, tuple[tuple[int, int], ...]]:
@@ -187,8 +183,8 @@ class Survey:
         topic = syncs_topic(self._spec.flow.source)
         try:
             return await known_syncs(loop, wire, topic, self._quota)
-        except ErrorCode as error:
-            if error.code != _NOT_ALLOWED:
+        except BrokerError as error:
+            if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise
         what = f"offset syncs are not told: {refused(self._spec.target, 'READ', f'topic {topic}').message}"
         remedy = "where a copy begins only its records tell; grant READ on the topic"
@@ -216,8 +212,10 @@ class Survey:
                 info = side.topics[topic]
                 if side.knows(topic, place.partition):
                     continue
-                is_there = info.error != _UNKNOWN_TOPIC and (info.error or place.partition in info.partitions)
-                if info.error == _NOT_ALLOWED:
+                is_there = info.error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and (
+                    info.error or place.partition in info.partitions
+                )
+                if info.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                     unreadable.append(refused(cluster, "READ", f"topic {topic}"))
                 elif side is target and not is_there:
                     without.append(place)
@@ -315,7 +313,7 @@ class Survey:
             try:
                 return asked[group].result()
             except KafkaException as error:
-                if error.args[0].code() not in _NOT_YET or time.monotonic() - began > PATIENCE:
+                if error.args[0].code() not in COORDINATOR_NOT_READY or time.monotonic() - began > PATIENCE:
                     raise
             time.sleep(RETRY)
 

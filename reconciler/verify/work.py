@@ -34,7 +34,7 @@ from reconciler.verify.comparison.side import Side
 from reconciler.verify.feed import Feed
 from reconciler.verify.patience import PASSING, patiently
 from reconciler.verify.slices import SliceBounds, SliceProgress
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, error_name
+from reconciler.wire import BrokerError, ConnectionLost, Loop, TopicInfo, Wire, error_name
 
 _REQUEST_TIMEOUT = 15.0
 _WAIT = 0.5
@@ -159,7 +159,7 @@ class _Partition:
         source, target = (self._log(sides, name, quota) for name in ("source", "target"))
         try:
             await find_pair(source, target, bounds, self._progress)
-        except (ConnectionLost, ErrorCode, UnreadableBatch, NoBeginning) as error:
+        except (ConnectionLost, BrokerError, UnreadableBatch, NoBeginning) as error:
             where = f"{self._source.cluster.where} and {self._target.cluster.where}, {bounds.remote}/{bounds.partition}"
             raise Failed(_problem(error, where, self._target.cluster)) from None
 
@@ -284,7 +284,7 @@ class _Partition:
         """Return the first offset of a time, in ms, or -1 for none; without a time, up to where a log can be read."""
         try:
             return await (log.readable_to() if stamp is None else log.at_time(stamp))
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             where = f"{log.wire.cluster.where}, {log.topic.name}/{log.partition}"
             raise Failed(_problem(error, where, log.wire.cluster)) from None
 
@@ -339,12 +339,12 @@ async def _described(loop: Loop, wire: Wire, topic: str, partition: int, topic_i
         found = (await wire.topics([topic]))[topic]
         leader = found.partitions.get(partition)
         if not found.error and leader is not None and leader.error in PASSING:
-            raise ErrorCode(leader.error)
+            raise BrokerError(leader.error)
         return found
 
     try:
         found = await patiently(loop, ask)
-    except (ConnectionLost, ErrorCode) as error:
+    except (ConnectionLost, BrokerError) as error:
         raise Failed(_problem(error, where, wire.cluster)) from None
     leader = found.partitions.get(partition)
     code = found.error or (leader.error if leader else 0)
@@ -360,7 +360,7 @@ async def _described(loop: Loop, wire: Wire, topic: str, partition: int, topic_i
 def _problem(error: Exception, where: str, cluster: Cluster) -> Problem:
     if isinstance(error, ConnectionLost):
         return Problem("AB310", cluster.where, f"does not answer: {error}", "check that it runs, and run it again")
-    if isinstance(error, ErrorCode):
+    if isinstance(error, BrokerError):
         return Problem("AB609", where, f"cannot be read: {error}", f"grant READ and DESCRIBE, and {_REMEDY}")
     if isinstance(error, UnreadableBatch):
         return Problem("AB609", where, f"cannot be read: {error}", "it may be whole at another replica")

@@ -13,15 +13,16 @@ from reconciler.wire.net.direct import Direct
 from reconciler.wire.net.loop import Bell, Job, Loop, Work
 from reconciler.wire.net.ready import when_ready
 from reconciler.wire.protocol.compact import string as compact_string
+from reconciler.wire.protocol.error_codes import COORDINATOR_NOT_READY, ErrorCode, error_name
 from reconciler.wire.protocol.fast_path import Piece, UnreadableAnswer
 from reconciler.wire.protocol.fetching import FetchBounds
 from reconciler.wire.protocol.fetching import opening as fetch_opening
 from reconciler.wire.protocol.sessions import FetchSession
 from reconciler.wire.protocol.values import (
     BrokenAnswer,
+    BrokerError,
     Closed,
     ConnectionLost,
-    ErrorCode,
     FetchAnswer,
     FetchAsk,
     Leader,
@@ -31,21 +32,21 @@ from reconciler.wire.protocol.values import (
     ProducerState,
     RecordError,
     TopicInfo,
-    error_name,
 )
-from reconciler.wire.requests.client import EARLIEST, LATEST, UNSUPPORTED_VERSION, Wire
+from reconciler.wire.requests.client import EARLIEST, LATEST, Wire
 from reconciler.wire.requests.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.wire.requests.lookups import GROUP
 from reconciler.wire.requests.posting import post
 from reconciler.wire.requests.stable_ends import stable_ends
 
 __all__ = [
+    "COORDINATOR_NOT_READY",
     "EARLIEST",
     "GROUP",
     "LATEST",
-    "UNSUPPORTED_VERSION",
     "Bell",
     "BrokenAnswer",
+    "BrokerError",
     "Closed",
     "ConnectionLost",
     "Direct",

@@ -12,7 +12,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.gaps.fill import TRANSACTIONS_AT_ONCE, Filler, NotFilled
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ConnectionLost, ErrorCode, ProducerState
+from reconciler.wire import BrokerError, ConnectionLost, ProducerState
 from reconciler.wire.requests import transactions
 from reconciler.wire.requests.transactions import Markers, Transactor
 from tests.contract.kafka import create
@@ -69,7 +69,7 @@ def test_where_markers_are_refused_a_stop_waits_for_few_transactions(
     target_cluster: EmbeddedCluster, at: Desk, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refused(*_arguments: object) -> None:
-        raise ErrorCode(CLUSTER_AUTHORIZATION_FAILED)
+        raise BrokerError(CLUSTER_AUTHORIZATION_FAILED)
 
     monkeypatch.setattr(transactions, "write_markers", refused)
     create(target_cluster, topic_name)
@@ -204,7 +204,7 @@ def test_a_transaction_left_open_is_ended_before_the_end_is_read(
         settled = await at.end(topic_name)
         filled = await at.fill(heir, topic_name, 2)
         # The dead one's last request was on its way for long.
-        with pytest.raises(ErrorCode, match=r"FENCED|INVALID_PRODUCER_EPOCH"):
+        with pytest.raises(BrokerError, match=r"FENCED|INVALID_PRODUCER_EPOCH"):
             await transactions.begin(at.wire, transactor, topic_name, 0)
         return settled, filled, await at.end(topic_name)
 
@@ -237,7 +237,7 @@ def test_a_dead_owners_markers_cannot_come_after_its_heirs(
         await at.fill(heir, topic_name, 2)
         late = Markers(topic_name, 0, marking.producer_id, marking.epoch, marking.coordinator_epoch, 2)
         leader = (await at.topic(topic_name)).partitions[0]
-        with pytest.raises(ErrorCode, match="TRANSACTION_COORDINATOR_FENCED"):
+        with pytest.raises(BrokerError, match="TRANSACTION_COORDINATOR_FENCED"):
             await transactions.write_markers(at.wire, leader.node, late)
         return marking.producer_id, await at.end(topic_name)
 

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.replicator.gaps.fill import Filler
-from reconciler.wire import ConnectionLost, ErrorCode
+from reconciler.wire import BrokerError, ConnectionLost
 from tests.contract.kafka import create, declared
 from tests.support.filling import Desk, desk, place
 
@@ -45,7 +45,7 @@ async def killed(at: Desk, cluster: EmbeddedCluster) -> None:
     fillers = {how: at.filler(how) for how in COUNTS}
 
     async def dies(how: str, partition: int) -> None:
-        with contextlib.suppress(ConnectionLost, ErrorCode):
+        with contextlib.suppress(ConnectionLost, BrokerError):
             await at.fill(fillers[how], how, COUNTS[how], partition)
 
     jobs = [at.loop.spawn(partial(dies, how, number)) for how in fillers for number in range(PARTITIONS)]
@@ -76,5 +76,5 @@ async def filled(at: Desk, filler: Filler, name: str, partition: int) -> int:
             if missing <= 0:
                 return end
             return await filler.fill(place(name, partition), await at.topic(name), end, missing)
-        except (ConnectionLost, ErrorCode):
+        except (ConnectionLost, BrokerError):
             await at.loop.sleep(0.1)

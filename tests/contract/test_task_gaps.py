@@ -21,7 +21,7 @@ from reconciler.replicator.gaps.padding import pad
 from reconciler.replicator.partition.place import Standing
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.takeover import identical as takeover
-from reconciler.wire import ConnectionLost, ErrorCode, TopicInfo, Wire
+from reconciler.wire import BrokerError, ConnectionLost, TopicInfo, Wire
 from reconciler.wire.requests import transactions
 from reconciler.wire.requests.transactions import Markers
 from tests.contract.kafka import admin, create, delete
@@ -316,7 +316,7 @@ def begin_at(cluster: Cluster, topic: str, offset: int) -> None:
     while True:
         try:
             return ask(cluster, work)
-        except ErrorCode:
+        except BrokerError:
             # The first transactional id of a cluster waits for its coordinator to be made.
             assert time.monotonic() < deadline
             time.sleep(0.2)

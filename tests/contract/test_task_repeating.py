@@ -16,7 +16,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator.commit import base
-from reconciler.wire import ConnectionLost, ErrorCode, Membership
+from reconciler.wire import BrokerError, ConnectionLost, Membership
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log
 from tests.contract.kafka import create, delete
@@ -58,7 +58,7 @@ def producer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Targets that give producer ids to whoever asks, and targets that do not."""
 
     async def refused(_wire: object) -> int:
-        raise ErrorCode(_UNSUPPORTED_VERSION)
+        raise BrokerError(_UNSUPPORTED_VERSION)
 
     if request.param == "plain":
         monkeypatch.setattr(commits, "idempotent_producer", refused)
@@ -188,7 +188,7 @@ def test_a_member_of_an_older_generation_cannot_commit(
             who = replace(who, generation=who.generation - 1)
         try:
             return await whole(wire, who, positions)  # type: ignore[arg-type]
-        except ErrorCode as error:
+        except BrokerError as error:
             answers.append(error.code)
             raise
 

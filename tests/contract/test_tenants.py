@@ -45,7 +45,7 @@ from reconciler.state.journals.home import JournalPlace, Role
 from reconciler.state.journals.journal import Journal
 from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusReader
-from reconciler.wire import ErrorCode
+from reconciler.wire import BrokerError
 from tests.contract.kafka import ANSWER_SECONDS, create
 from tests.support.acls import as_user, give
 from tests.support.copying import Running, code, fill, identical
@@ -124,7 +124,7 @@ def refused(what: str, attempt: Callable[[], object]) -> str | None:
     """Return what an attempt came to, where the broker did not refuse it."""
     try:
         result = attempt()
-    except ErrorCode as error:
+    except BrokerError as error:
         return None if error.code in _REFUSED else f"{what}: {error}"
     except KafkaException as error:
         # What ends a producer has a code of its own. A client that is shown no leaders has nobody to ask.

@@ -15,8 +15,8 @@ from reconciler.records.split import split
 from reconciler.wire import (
     EARLIEST,
     LATEST,
+    BrokerError,
     ConnectionLost,
-    ErrorCode,
     FetchAnswer,
     FetchAsk,
     Loop,
@@ -220,7 +220,7 @@ def test_another_leader_epoch_is_refused(source_cluster: EmbeddedCluster, cluste
     async def question(wire: Wire) -> int | None:
         return await wire.log_end(info.partitions[0].node, topic_name, 0, info.partitions[0].epoch + 5)
 
-    with pytest.raises(ErrorCode, match="UNKNOWN_LEADER_EPOCH"):
+    with pytest.raises(BrokerError, match="UNKNOWN_LEADER_EPOCH"):
         ask(cluster, question)
 
 
@@ -243,7 +243,7 @@ def test_a_transactional_id_has_one_producer_id_for_ever(cluster: Cluster, topic
         while True:
             try:
                 return ask(cluster, lambda wire: wire.producer_id(name))
-            except ErrorCode as error:
+            except BrokerError as error:
                 # The first to ask makes the broker create its topic for transactions.
                 assert error.name in ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
                 assert time.monotonic() < deadline
@@ -263,7 +263,7 @@ def test_an_offset_beyond_the_end_is_an_error_of_its_partition(
     (answer,) = fetch(cluster, [asking(topic_info(cluster, topic_name), offset=5)])
     while error_name(answer.error) == "UNKNOWN_LEADER_EPOCH" and time.monotonic() < deadline:
         (answer,) = fetch(cluster, [asking(topic_info(cluster, topic_name), offset=5)])
-    with pytest.raises(ErrorCode, match="OFFSET_OUT_OF_RANGE"):
+    with pytest.raises(BrokerError, match="OFFSET_OUT_OF_RANGE"):
         answer.raise_error()
 
 

@@ -20,7 +20,7 @@ from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import PartitionSides
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.wire import ErrorCode, FetchAnswer, Leader, Membership, ProduceAnswer, TopicInfo
+from reconciler.wire import BrokerError, FetchAnswer, Leader, Membership, ProduceAnswer, TopicInfo
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log, PartitionsRefused
 from reconciler.wire.requests.transactions import Transactor
@@ -215,6 +215,6 @@ def test_it_is_told_whose_position_was_refused_and_who_may_commit_no_more() -> N
     with pytest.raises(PartitionsRefused) as refused:
         commit(0, UNKNOWN_TOPIC, NOT_ALLOWED)
     assert refused.value.codes == {("r.orders", 1): UNKNOWN_TOPIC, ("r.orders", 2): NOT_ALLOWED}
-    with pytest.raises(ErrorCode) as old:
+    with pytest.raises(BrokerError) as old:
         commit(UNKNOWN_TOPIC, ILLEGAL_GENERATION)
     assert (old.value.code, isinstance(old.value, PartitionsRefused)) == (ILLEGAL_GENERATION, False)

@@ -25,7 +25,7 @@ from reconciler.replicator.task.commands import PartitionCommands
 from reconciler.replicator.task.metrics import TaskMetrics
 from reconciler.replicator.task.source_ends import SourceEnds
 from reconciler.state.control import Listener
-from reconciler.wire import ConnectionLost, ErrorCode, Leader, TopicInfo, Wire
+from reconciler.wire import BrokerError, ConnectionLost, Leader, TopicInfo, Wire
 
 NOT_LEADER = 6
 PLACE = Place("orders", 0, "east.orders")
@@ -168,7 +168,7 @@ def test_a_topic_that_is_gone_changes_nothing(source: Source, monkeypatch: pytes
         raise GONE
 
     async def refuses(*_: object) -> dict[tuple[str, int], int]:
-        raise ErrorCode(NOT_LEADER)
+        raise BrokerError(NOT_LEADER)
 
     channel = opened()
     channel.pause()

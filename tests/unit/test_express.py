@@ -10,7 +10,7 @@ from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.transfer import fast_path as module
 from reconciler.replicator.transfer.fast_path import MUCH
-from reconciler.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk
+from reconciler.wire import BrokerError, ConnectionLost, FetchAnswer, FetchAsk
 from reconciler.wire.protocol import fast_path
 from tests.support.batches import LOG_APPEND_TIME, Content, build, damaged, marked, some
 from tests.support.direct_ends import COPY, SESSION, TOPIC, Fetched, Landed, fetch_answer, produce_answer
@@ -327,7 +327,7 @@ def test_an_answer_that_cannot_be_read_is_a_lost_one(scene: Scene, answer: bytes
 
 
 def test_a_refused_request_is_told(scene: Scene) -> None:
-    with pytest.raises(ErrorCode) as refused:
+    with pytest.raises(BrokerError) as refused:
         scene.play(lambda: scene.source.answer(fetch_answer(error=_DENIED, session=0)))
     assert refused.value.code == _DENIED
     assert scene.session.epoch == 0

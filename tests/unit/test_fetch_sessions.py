@@ -7,9 +7,8 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.wire import FetchAsk, FetchSession
+from reconciler.wire import ErrorCode, FetchAsk, FetchSession
 from reconciler.wire.protocol.fetching import Fetched, FetchTurn
-from reconciler.wire.protocol.sessions import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 
 OTHER_ERROR = 29
 
@@ -62,9 +61,9 @@ class Broker:
             self.epoch = 1
             return Fetched(0, 0, self.session_id, [])
         if not self.session_id or turn.session_id != self.session_id:
-            return Fetched(0, FETCH_SESSION_ID_NOT_FOUND, 0, [])
+            return Fetched(0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, [])
         if turn.epoch != self.epoch:
-            return Fetched(0, INVALID_FETCH_SESSION_EPOCH, self.session_id, [])
+            return Fetched(0, ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session_id, [])
         self.epoch += 1
         self.held.update({ask.partition: ask for ask in turn.asks})
         for ask in turn.forgotten:

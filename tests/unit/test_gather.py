@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.wire import ConnectionLost, ErrorCode, Loop
+from reconciler.wire import BrokerError, ConnectionLost, Loop
 from reconciler.wire.net.gather import Gather
 
 Ask = Callable[[Sequence[int]], Coroutine[Any, Any, Mapping[int, str | Exception]]]
@@ -89,11 +89,11 @@ def test_what_is_asked_while_a_request_is_under_way_is_not_answered_by_it() -> N
 
 def test_an_error_of_one_is_not_the_others() -> None:
     scene = Scene()
-    scene.answered[2] = ErrorCode(6)
+    scene.answered[2] = BrokerError(6)
     got: list[dict[int, str]] = []
 
     async def all_at_once(gather: Gather[int, str]) -> None:
-        with pytest.raises(ErrorCode, match="NOT_LEADER"):
+        with pytest.raises(BrokerError, match="NOT_LEADER"):
             await gather.get_all([1, 2])
         got.append(await gather.get_all([1, 3]))
 

@@ -9,7 +9,7 @@ import pytest
 from kafka.protocol.admin.groups import ListGroupsResponse
 from kafka.protocol.consumer.group import OffsetFetchResponse
 
-from reconciler.wire import UNSUPPORTED_VERSION, ErrorCode
+from reconciler.wire import BrokerError, ErrorCode
 from reconciler.wire.requests import groups
 from reconciler.wire.requests.groups import CommittedOffset, ListedGroup
 
@@ -29,7 +29,7 @@ class Broker:
         if request.name == "ListGroupsRequest":
             return self._told(self._answers["list"])
         if request._min_version > self._version:
-            raise ErrorCode(UNSUPPORTED_VERSION)
+            raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
         named = [group.group_id for group in request.groups or ()] or [request.group_id]
         self.asked.append(",".join(named))
         return self._told(self._answers[",".join(named)])
@@ -99,7 +99,7 @@ def test_groups_of_one_coordinator_are_one_request(version: int) -> None:
     broker = Broker(version, {"a,b": of_many(("a", 5, 0), ("b", 6, 30))})
     found = run(groups.committed(broker, 7, ["a", "b"]))  # type: ignore[arg-type]
     assert found["a"] == {("orders", 0): CommittedOffset(5, "said", 3)}
-    assert isinstance(found["b"], ErrorCode)
+    assert isinstance(found["b"], BrokerError)
     assert found["b"].code == 30
     assert broker.asked == ["a,b"]
 
@@ -113,7 +113,7 @@ def test_brokers_before_3_0_are_asked_for_one_group_after_the_other(version: int
         ("orders", 0): CommittedOffset(5, "said", epoch),
         ("orders", 2): CommittedOffset(6, "", epoch),
     }
-    assert isinstance(found["b"], ErrorCode)
+    assert isinstance(found["b"], BrokerError)
     assert found["c"] == {}
 
 
@@ -130,5 +130,5 @@ def test_groups_are_listed_with_what_they_are(version: int, kinds: list[str]) ->
         ListedGroup(name, kind) for name, kind in zip("abc", kinds, strict=True)
     ]
     broker = Broker(version, {"list": ListGroupsResponse(error_code=14, groups=[])})
-    with pytest.raises(ErrorCode):
+    with pytest.raises(BrokerError):
         run(groups.listed(broker, 7))  # type: ignore[arg-type]

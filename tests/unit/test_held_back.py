@@ -22,7 +22,7 @@ from reconciler.replicator.task.open_transactions import (
     SeenTransaction,
     remembered,
 )
-from reconciler.wire import ConnectionLost, ErrorCode, Leader, Loop, ProducerState, Wire, Work
+from reconciler.wire import BrokerError, ConnectionLost, Leader, Loop, ProducerState, Wire, Work
 
 PLACE = Place("orders", 0, "east.orders")
 SIDES = PartitionSides(Leader(1, 0, 0), None, Leader(9, 0, 0), None)
@@ -203,7 +203,7 @@ def test_who_is_behind_or_reads_what_is_open_is_not_held_back(
     assert source.asked == 0
 
 
-@pytest.mark.parametrize("error", [ConnectionLost("gone"), ErrorCode(UNSUPPORTED_VERSION)])
+@pytest.mark.parametrize("error", [ConnectionLost("gone"), BrokerError(UNSUPPORTED_VERSION)])
 def test_who_does_not_tell_the_end_changes_nothing(
     source: Source, channel: Channel, seen: dict[Place, SeenTransaction], error: Exception
 ) -> None:
@@ -223,7 +223,7 @@ def test_a_broker_that_does_not_answer_whose_it_is_changes_nothing(
 def test_a_broker_that_keeps_its_producers_to_itself_is_no_reason_for_silence(
     source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
 ) -> None:
-    source.producers_fail = ErrorCode(UNSUPPORTED_VERSION)
+    source.producers_fail = BrokerError(UNSUPPORTED_VERSION)
     reason = look(source, channel, seen, 0.0, NOTICED, LATE)
     assert reason is not None
     assert "the broker does not say whose (UNSUPPORTED_VERSION)" in reason.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.wire import ErrorCode, Loop, when_ready
+from reconciler.wire import BrokerError, Loop, when_ready
 
 LOADING, ELSEWHERE, REFUSED = 14, 16, 30
 NOT_YET = frozenset({LOADING, ELSEWHERE})
@@ -21,7 +21,7 @@ class Coordinator:
         code = self.answers[min(self.asked, len(self.answers) - 1)]
         self.asked += 1
         if code:
-            raise ErrorCode(code)
+            raise BrokerError(code)
         return "ready"
 
 
@@ -50,7 +50,7 @@ def test_it_is_asked_until_it_is_ready() -> None:
 def test_other_errors_and_lost_patience_end_it(answers: tuple[int, ...], seconds: float, code: int, asked: int) -> None:
     coordinator = Coordinator(*answers)
     if code:
-        with pytest.raises(ErrorCode) as caught:
+        with pytest.raises(BrokerError) as caught:
             ask(coordinator, seconds)
         assert caught.value.code == code
     else:
@@ -60,6 +60,6 @@ def test_other_errors_and_lost_patience_end_it(answers: tuple[int, ...], seconds
 
 def test_it_is_asked_again_as_long_as_patience_lasts() -> None:
     coordinator = Coordinator(ELSEWHERE)
-    with pytest.raises(ErrorCode):
+    with pytest.raises(BrokerError):
         ask(coordinator, 1.0)
     assert coordinator.asked >= 2

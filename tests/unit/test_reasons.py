@@ -10,7 +10,7 @@ from reconciler.model.status import PartitionState, PartitionStatus
 from reconciler.records.batch import UnreadableBatch
 from reconciler.records.split import split
 from reconciler.replicator.partition import reasons
-from reconciler.wire import ErrorCode, error_name
+from reconciler.wire import BrokerError, error_name
 from tests.support.channels import CANNOT_PASS, answer
 
 OPENING, PARKED = PartitionState.OPENING, PartitionState.PARKED
@@ -112,7 +112,7 @@ def test_what_a_missing_topic_means(
     ],
 )
 def test_what_a_refused_request_means(error: int, state: PartitionState, code: str) -> None:
-    found, reason = reasons.why_refused(ErrorCode(error, "why"), "READ", "topic east.orders")
+    found, reason = reasons.why_refused(BrokerError(error, "why"), "READ", "topic east.orders")
     assert (found, reason.code) == (state, code)
     assert "topic east.orders" in reason.text
     assert error_name(error) in reason.text
@@ -121,8 +121,8 @@ def test_what_a_refused_request_means(error: int, state: PartitionState, code: s
 @pytest.mark.parametrize(("error", "name"), [(1, "OFFSET_OUT_OF_RANGE"), (29, "TOPIC_AUTHORIZATION_FAILED")])
 def test_errors_have_kafkas_names(error: int, name: str) -> None:
     assert error_name(error) == name
-    assert str(ErrorCode(error, "detail")) == f"{name}: detail"
-    assert str(ErrorCode(error)) == name
+    assert str(BrokerError(error, "detail")) == f"{name}: detail"
+    assert str(BrokerError(error)) == name
 
 
 def test_who_is_not_allowed_something_is_named_with_the_cluster() -> None:
@@ -130,7 +130,7 @@ def test_who_is_not_allowed_something_is_named_with_the_cluster() -> None:
     sides: tuple[reasons.Side, ...] = ("source", "target")
     said = []
     for side in sides:
-        _, reason = reasons.why_refused(ErrorCode(29), "READ", "topic orders", side)
+        _, reason = reasons.why_refused(BrokerError(29), "READ", "topic orders", side)
         status = PartitionStatus("orders", 0, "east.orders", PARKED, -1, -1, reason)
         said.append(str(reasons.with_user(status, east, west).reason))
     head = "READ on topic orders is refused (TOPIC_AUTHORIZATION_FAILED): grant it to"

@@ -14,7 +14,7 @@ from reconciler.replicator.commit.position_recovery import NotTold, Recall, told
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.offset_syncs import OffsetSync, batch_of
-from reconciler.wire import EARLIEST, ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, Leader, TopicInfo
+from reconciler.wire import EARLIEST, BrokerError, ConnectionLost, FetchAnswer, FetchAsk, Leader, TopicInfo
 from reconciler.wire.requests.commits import CommittedPosition
 from tests.support.batches import CONTROL, build, damaged, marked, resealed, some
 from tests.support.channels import PLACE
@@ -229,7 +229,7 @@ def test_a_topic_that_is_not_readable_now_parks_no_copy_for_good(
 
 def test_who_may_not_read_is_told_what_to_allow(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refused(*_arguments: object) -> int:
-        raise ErrorCode(TOPIC_AUTHORIZATION_FAILED)
+        raise BrokerError(TOPIC_AUTHORIZATION_FAILED)
 
     monkeypatch.setattr(topic, "offset", refused)
     with pytest.raises(Disagreement) as stopped:

@@ -21,7 +21,7 @@ from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.offset_syncs import OffsetSync, Span
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import RepeatingChannel, TranslatedChannel
-from reconciler.wire import ConnectionLost, ErrorCode, Leader, Loop, Membership, ProduceAnswer, TopicInfo, Wire
+from reconciler.wire import BrokerError, ConnectionLost, Leader, Loop, Membership, ProduceAnswer, TopicInfo, Wire
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log
 from tests.support.batches import build, some
@@ -104,7 +104,7 @@ def test_trouble_that_lasts_is_met_with_longer_and_longer_pauses(
     monkeypatch: pytest.MonkeyPatch, kind: type[Committing]
 ) -> None:
     still = Still(most=8)
-    failing(monkeypatch, ErrorCode(NOT_COORDINATOR))
+    failing(monkeypatch, BrokerError(NOT_COORDINATOR))
     with pytest.raises(Enough):
         through(made(kind, still, []).run())
     assert still.pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0])
@@ -129,7 +129,7 @@ def test_whoever_waits_for_a_producer_is_told_the_trouble(
 
 def test_a_transactional_id_that_is_closed_to_us_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactional, "PRODUCER_PATIENCE", -1.0)
-    failing(monkeypatch, ErrorCode(TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    failing(monkeypatch, BrokerError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     committing = made(Committer, Still(most=1), [])
     with pytest.raises(Enough):
         through(committing.run())

@@ -20,7 +20,7 @@ from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.takeover.identical import Takeover
 from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.state.copies import Copies
-from reconciler.wire import EARLIEST, ErrorCode, Leader, TopicInfo
+from reconciler.wire import EARLIEST, BrokerError, Leader, TopicInfo
 from reconciler.wire.requests.commits import CommittedPosition
 
 OLD, NEW, REMOTE, FORMER = (uuid.UUID(int=number) for number in range(1, 5))
@@ -65,7 +65,7 @@ class Remembered:
     async def offset(self, _node: int, _topic: str, partition: int, which: int) -> int:
         self.asked += 1
         if self.ends[partition] < 0:
-            raise ErrorCode(-self.ends[partition])
+            raise BrokerError(-self.ends[partition])
         return 0 if which == EARLIEST else self.ends[partition]
 
 

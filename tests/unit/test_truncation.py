@@ -16,7 +16,7 @@ from reconciler.replicator.copy.truncation import refuse_truncated, truncated_at
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import ReadUpto
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.wire import ErrorCode, Leader, TopicInfo, Wire
+from reconciler.wire import BrokerError, Leader, TopicInfo, Wire
 from tests.support.batches import CONTROL, build, marked, some
 from tests.support.channels import PLACE, SIDES, feed, opened
 
@@ -36,7 +36,7 @@ class Source:
     async def epoch_end(self, _node: int, _topic: str, _partition: int, current: int, asked: int) -> int | None:
         self.asked.append((current, asked))
         if self._error:
-            raise ErrorCode(self._error)
+            raise BrokerError(self._error)
         return self._ends.get(asked)
 
 

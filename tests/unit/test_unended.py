@@ -13,7 +13,7 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator.commit import hanging_transactions
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.partition.offset_metadata import Note
-from reconciler.wire import ErrorCode, Leader, ProducerState, TopicInfo, Wire
+from reconciler.wire import BrokerError, Leader, ProducerState, TopicInfo, Wire
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.transactions import Markers
 from tests.support.channels import PLACE
@@ -67,7 +67,7 @@ def end(monkeypatch: pytest.MonkeyPatch, code: int, committed: bool = False) -> 
         said.append(markers)
         assert node == 2
         if code:
-            raise ErrorCode(code)
+            raise BrokerError(code)
 
     monkeypatch.setattr(hanging_transactions, "write_markers", write)
     asyncio.run(hanging_transactions.end(cast("Wire", None), PLACE, TARGET, OPEN, committed))
@@ -89,7 +89,7 @@ def test_without_the_permission_the_partition_parks_and_says_what_is_stuck(monke
 
 
 def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ErrorCode):
+    with pytest.raises(BrokerError):
         end(monkeypatch, NOT_LEADER)
 
 
@@ -100,10 +100,10 @@ class Refusing:
         self._code = code
 
     async def producers(self, *_: object) -> object:
-        raise ErrorCode(self._code)
+        raise BrokerError(self._code)
 
     async def ask(self, *_: object) -> object:
-        raise ErrorCode(self._code)
+        raise BrokerError(self._code)
 
 
 def test_brokers_too_old_to_say_have_written_every_marker() -> None:
@@ -117,5 +117,5 @@ def test_who_may_not_look_does_not_go_on() -> None:
     with pytest.raises(Disagreement) as stopped:
         asyncio.run(hanging_transactions.unended(wire, PLACE, TARGET, frozenset({77})))
     assert stopped.value.verdict[1].code == "AB213"
-    with pytest.raises(ErrorCode):
+    with pytest.raises(BrokerError):
         asyncio.run(commits.in_doubt(wire, 2, [(PLACE.remote, 3)], 77))

@@ -14,7 +14,7 @@ from reconciler.replicator.commit import hanging_transactions, unstable_offsets
 from reconciler.replicator.commit.position_recovery import NotTold
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.partition.offset_metadata import Note
-from reconciler.wire import ErrorCode, Leader, Membership, ProducerState, TopicInfo
+from reconciler.wire import BrokerError, Leader, Membership, ProducerState, TopicInfo
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log
 from reconciler.wire.requests.transactions import Markers
@@ -34,7 +34,7 @@ class Target:
         self.told: dict[Log, CommittedPosition] = {}
         self.stable: dict[Log, CommittedPosition] = {}
         self.written: list[tuple[int, Markers]] = []
-        self.refused: ErrorCode | None = None
+        self.refused: BrokerError | None = None
         self.hidden = self.unreadable = False
         monkeypatch.setattr(unstable_offsets, "ended_of", self._ended_of)
         monkeypatch.setattr(hanging_transactions, "write_markers", self._write)
@@ -46,7 +46,7 @@ class Target:
     async def producers(self, node: int, topic: str, _partition: int) -> list[ProducerState]:
         assert (node, topic) == (WHO.node, "__consumer_offsets")
         if self.hidden:
-            raise ErrorCode(TOPIC_NOT_ALLOWED)
+            raise BrokerError(TOPIC_NOT_ALLOWED)
         return self.open.pop(0)
 
     async def told_by(self, name: str) -> dict[Log, CommittedPosition]:
@@ -145,15 +145,15 @@ def test_what_cannot_be_told_is_not_written(target: Target) -> None:
 
 
 def test_whoever_may_not_write_it_is_parked_and_says_why(target: Target) -> None:
-    target.told, target.refused = {("a", 0): said(40)}, ErrorCode(NOT_ALLOWED)
+    target.told, target.refused = {("a", 0): said(40)}, BrokerError(NOT_ALLOWED)
     with pytest.raises(
         Disagreement, match="was committed, and its marker is missing in __consumer_offsets/"
     ) as stopped:
         target.end()
     state, reason = stopped.value.verdict
     assert (state, reason.code) == (PartitionState.PARKED, "AB228")
-    target.refused, target.open = ErrorCode(BUSY), [[OPEN], [OPEN]]
-    with pytest.raises(ErrorCode):
+    target.refused, target.open = BrokerError(BUSY), [[OPEN], [OPEN]]
+    with pytest.raises(BrokerError):
         target.end()
 
 

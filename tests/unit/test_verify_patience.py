@@ -11,9 +11,9 @@ import pytest
 from reconciler.verify import ends, patience
 from reconciler.verify.ends import LogEnds
 from reconciler.verify.patience import patiently
-from reconciler.wire import ConnectionLost, ErrorCode, Leader, Loop, NotLetIn, TopicInfo, Wire
+from reconciler.wire import BrokerError, ConnectionLost, Leader, Loop, NotLetIn, TopicInfo, Wire
 
-NOT_LEADER, NOT_ALLOWED = ErrorCode(6), ErrorCode(29)
+NOT_LEADER, NOT_ALLOWED = BrokerError(6), BrokerError(29)
 ID = uuid.uuid4()
 
 
@@ -65,7 +65,7 @@ def test_what_does_not_pass_is_told_at_once(error: Exception) -> None:
 
 def test_what_lasts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "PATIENCE", -1.0)
-    with pytest.raises(ErrorCode, match="NOT_LEADER"):
+    with pytest.raises(BrokerError, match="NOT_LEADER"):
         on_a_loop(lambda loop: patiently(loop, Answers(NOT_LEADER, 7)))
 
 

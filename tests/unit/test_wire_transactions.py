@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from reconciler.wire import ErrorCode, Wire
+from reconciler.wire import BrokerError, Wire
 from reconciler.wire.requests.transactions import was_used
 
 UNSUPPORTED_VERSION, CONCURRENT_TRANSACTIONS = 35, 51
@@ -23,7 +23,7 @@ class Refusing:
         return 1
 
     async def transaction_code(self, _node: int, _transactional_id: str) -> int:
-        raise ErrorCode(self._code)
+        raise BrokerError(self._code)
 
 
 def test_where_the_broker_cannot_tell_an_id_may_have_been_used() -> None:
@@ -32,5 +32,5 @@ def test_where_the_broker_cannot_tell_an_id_may_have_been_used() -> None:
 
 
 def test_any_other_refusal_is_told() -> None:
-    with pytest.raises(ErrorCode, match="CONCURRENT_TRANSACTIONS"):
+    with pytest.raises(BrokerError, match="CONCURRENT_TRANSACTIONS"):
         asyncio.run(was_used(cast("Wire", Refusing(CONCURRENT_TRANSACTIONS)), "id"))

@@ -13,7 +13,7 @@ from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.transfer.pace import Quota
 from reconciler.replicator.transfer.produce_lanes import SECOND
 from reconciler.replicator.transfer.sender import Sender
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire import BrokerError, ConnectionLost, Loop, Wire
 from tests.support.channels import SIDES
 from tests.unit.test_writer import NODE, FakeWire, Scene, feed
 
@@ -138,7 +138,7 @@ def test_an_express_does_not_go_beside_a_second_connection(scene: TwoWires) -> N
     assert scene.wire.partitions()[sent:] == [[channel.place.partition]]
 
 
-@pytest.mark.parametrize("refuses", [ConnectionLost("nobody there"), ErrorCode(35)])
+@pytest.mark.parametrize("refuses", [ConnectionLost("nobody there"), BrokerError(35)])
 def test_without_a_second_one_all_goes_over_the_first(monkeypatch: pytest.MonkeyPatch, refuses: Exception) -> None:
     scene = TwoWires(monkeypatch, refuses)
     backlog(scene)

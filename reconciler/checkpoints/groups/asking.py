@@ -12,7 +12,16 @@ from typing import NamedTuple, TypeVar
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
-from reconciler.wire import GROUP, ConnectionLost, ErrorCode, Loop, Membership, Wire, when_ready
+from reconciler.wire import (
+    COORDINATOR_NOT_READY,
+    GROUP,
+    BrokerError,
+    ConnectionLost,
+    Loop,
+    Membership,
+    Wire,
+    when_ready,
+)
 from reconciler.wire.requests import commits, groups
 from reconciler.wire.requests.commits import CommittedPosition
 from reconciler.wire.requests.groups import Found
@@ -25,8 +34,6 @@ _SECONDS = 30.0
 _PAUSE = 0.1
 _GROUPS_AT_ONCE = 100
 _COMMITS_AT_ONCE = 64
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: a coordinator is loading, or elsewhere.
-_NOT_YET = frozenset({14, 15, 16})
 
 
 class _Line(NamedTuple):
@@ -64,13 +71,15 @@ def kinds(cluster: Cluster, nodes: Collection[int]) -> dict[str, str]:
 
     Raises:
         ConnectionLost: a broker does not answer.
-        ErrorCode: one refuses, or is not ready.
+        BrokerError: one refuses, or is not ready.
     """
     found: dict[str, str] = {}
 
     async def ask(line: _Line) -> None:
         async def ask_one(node: int) -> None:
-            listed = await when_ready(line.loop, partial(groups.listed, line.wire, node), _NOT_YET, _SECONDS)
+            listed = await when_ready(
+                line.loop, partial(groups.listed, line.wire, node), COORDINATOR_NOT_READY, _SECONDS
+            )
             found.update({one.name: one.protocol for one in listed})
 
         await _side_by_side(line, sorted(nodes), ask_one)
@@ -84,7 +93,7 @@ def committed(cluster: Cluster, names: Sequence[str]) -> dict[str, Found]:
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the cluster does not know such requests.
+        BrokerError: the cluster does not know such requests.
     """
     found: dict[str, Found] = {}
 
@@ -112,7 +121,7 @@ def commit(cluster: Cluster, what: Committing) -> dict[str, Exception]:
     A group's portions follow each other, and none follows one that was refused.
 
     Returns:
-        `OffsetRefusal` with codes by partition, or what was raised; then nobody knows what of it is committed.
+        `OffsetRefusal` with codes by partition, or what was raised; what of it is committed is unknown then.
     """
     wrong: dict[str, Exception] = {}
 
@@ -122,11 +131,11 @@ def commit(cluster: Cluster, what: Committing) -> dict[str, Exception]:
             try:
                 for portion in what[group]:
                     send = partial(_commit, line.wire, group, portion)
-                    codes = await when_ready(line.loop, send, _NOT_YET, _SECONDS)
+                    codes = await when_ready(line.loop, send, COORDINATOR_NOT_READY, _SECONDS)
                     done += portion.keys() - codes.keys()
                     if codes:
                         raise OffsetRefusal(codes, done)
-            except (ConnectionLost, ErrorCode, OffsetRefusal) as error:
+            except (ConnectionLost, BrokerError, OffsetRefusal) as error:
                 wrong[group] = error
 
         await _side_by_side(line, list(what), write_one, _COMMITS_AT_ONCE)
@@ -142,20 +151,20 @@ async def _commit(wire: Wire, group: str, portion: Mapping[Log, CommittedPositio
     node = await wire.coordinator(group, GROUP)
     codes = await commits.commit(wire, Membership(node, group), portion)
     for code in codes.values():
-        if code in _NOT_YET:
+        if code in COORDINATOR_NOT_READY:
             # It is the coordinator's answer for all of them.
-            raise ErrorCode(code)
+            raise BrokerError(code)
     return codes
 
 
 async def _coordinators(line: _Line, names: Sequence[str], found: dict[str, Found]) -> dict[str, int]:
-    """Return who coordinates groups; why nobody does goes to `found`. What many ask at once is one request."""
+    """Return the coordinators of groups; a group without one gets its error in `found`. Lookups share a request."""
     nodes: dict[str, int] = {}
 
     async def ask(name: str) -> None:
         try:
             nodes[name] = await line.wire.coordinator(name, GROUP)
-        except ErrorCode as error:
+        except BrokerError as error:
             found[name] = error
 
     await _side_by_side(line, names, ask, len(names))
@@ -170,7 +179,7 @@ def _by_node(nodes: Mapping[str, int]) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def _is_not_yet(answer: Found | None) -> bool:
-    return isinstance(answer, ErrorCode) and answer.code in _NOT_YET
+    return isinstance(answer, BrokerError) and answer.code in COORDINATOR_NOT_READY
 
 
 # --- how it is run ---------------------------------------------------------------------------------------------------

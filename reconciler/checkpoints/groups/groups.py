@@ -19,7 +19,7 @@ from reconciler.model.groups import ALL, choosing
 from reconciler.model.near import did_you_mean
 from reconciler.model.selection import EVERYTHING, is_literal
 from reconciler.state.confluent.faults import refused, unreachable
-from reconciler.wire import ConnectionLost, ErrorCode, error_name
+from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, error_name
 from reconciler.wire.requests.commits import CommittedPosition
 
 OURS = "anabranch."
@@ -34,10 +34,15 @@ _COMMIT_BYTES = 400_000
 _OVERHEAD = 64
 _CORRECT = "correct the name; a group is gone some days after its last member (offsets.retention.minutes)"
 _CONSUMERS = frozenset({"consumer", ""})
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
-_TOPIC_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED = 29, 30
-# ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
-_HAS_MEMBERS = frozenset({22, 25, 27, 82, 113})
+_HAS_MEMBERS = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
 _STATE_OF = {
     "share": "share groups keep their progress elsewhere",
     "streams": "streams groups keep state beside their offsets",
@@ -89,7 +94,7 @@ class Groups:
         """
         try:
             return asking.kinds(self.cluster, self._nodes)
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             raise unreachable(self.cluster, f"its groups are not listed: {error}") from None
 
     def chosen(self, named: Sequence[str]) -> tuple[list[str], list[Problem]]:
@@ -182,11 +187,11 @@ class Groups:
             return found, wrong
         try:
             answers = asking.committed(self.cluster, groups)
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             raise unreachable(self.cluster, f"what groups have committed is not told: {error}") from None
         for group in sorted(answers):
             answer = answers[group]
-            if isinstance(answer, ErrorCode):
+            if isinstance(answer, BrokerError):
                 wrong[group] = self._refusal(answer.code, "DESCRIBE", group)
                 continue
             for (topic, partition), one in sorted(answer.items()):
@@ -266,7 +271,7 @@ class Groups:
             # Behind what is refused nothing more of the group is written.
             code = error.codes.get(log)
             return None if code is None and log in error.done else self._not_committed(group, log, code or error.first)
-        if isinstance(error, ErrorCode):
+        if isinstance(error, BrokerError):
             return self._not_committed(group, log, error.code)
         return unreachable(self.cluster, f"group {group}: {error}; whether it took the offsets is unknown").problems[0]
 
@@ -275,14 +280,14 @@ class Groups:
             remedy = "stop all consumers of the group and wait until they have left it, then write again"
             message = f"the group has members ({error_name(code)})"
             return Problem("AB626", self._where(group), message, remedy)
-        if code == _TOPIC_AUTHORIZATION_FAILED:
+        if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return refused(self.cluster, "READ", f"topic {log[0]}")
         problem = self._refusal(code, "READ", group)
         place = f"{problem.where}, topic {log[0]}, partition {log[1]}"
         return replace(problem, where=place) if problem.code == "AB630" else problem
 
     def _refusal(self, code: int, operation: str, group: str) -> Problem:
-        if code == _GROUP_AUTHORIZATION_FAILED:
+        if code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
             return refused(self.cluster, operation, f"group {group}")
         return Problem("AB630", self._where(group), f"the cluster answers {error_name(code)}", _LOOK)
 

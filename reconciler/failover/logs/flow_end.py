@@ -13,12 +13,19 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.names import lease_group
 from reconciler.state.confluent.faults import refused, unreachable
 from reconciler.state.running import LiveTasks
-from reconciler.wire import ConnectionLost, ErrorCode, GroupWire, Loop, Membership, error_name, when_ready
+from reconciler.wire import (
+    COORDINATOR_NOT_READY,
+    BrokerError,
+    ConnectionLost,
+    ErrorCode,
+    GroupWire,
+    Loop,
+    Membership,
+    error_name,
+    when_ready,
+)
 
 _SECONDS = 10.0
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: a coordinator is loading, or elsewhere.
-_NOT_YET = frozenset({14, 15, 16})
-_GROUP_AUTHORIZATION_FAILED = 30
 
 
 class FlowEnd:
@@ -57,12 +64,12 @@ class FlowEnd:
             found.extend(sorted(one.client_id for one in listed))
 
         try:
-            self._loop.run(partial(when_ready, self._loop, ask_once, _NOT_YET, _SECONDS))
+            self._loop.run(partial(when_ready, self._loop, ask_once, COORDINATOR_NOT_READY, _SECONDS))
         except ConnectionLost as error:
             message = f"the members of group {self._group} are not told: {error}"
             raise unreachable(self._cluster, message) from None
-        except ErrorCode as error:
-            if error.code == _GROUP_AUTHORIZATION_FAILED:
+        except BrokerError as error:
+            if error.code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
                 raise EnvironmentFault(refused(self._cluster, "DESCRIBE", f"group {self._group}")) from None
             where = f"{self._cluster.where}, group {self._group}"
             message = f"the cluster answers {error_name(error.code)}"

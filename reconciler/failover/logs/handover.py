@@ -18,11 +18,9 @@ from reconciler.state.confluent.faults import refused, unreachable
 from reconciler.state.copies import Copies
 from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Journal
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire, error_name
+from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, Loop, Wire, error_name
 
 _SECONDS = 10.0
-# Kafka's error code, https://kafka.apache.org/protocol#protocol_error_codes
-_TOPIC_AUTHORIZATION_FAILED = 29
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def log_states(cluster: Cluster, logs: Collection[Log], seconds: float = _SECOND
     async def ask(log: Log) -> None:
         try:
             found[log] = await _stand(wire, log)
-        except ErrorCode as error:
+        except BrokerError as error:
             raise _fault(cluster, log, error.code) from None
 
     async def ask_all() -> None:
@@ -105,14 +103,14 @@ async def _stand(wire: Wire, log: Log) -> LogState:
     producers = await wire.producers(leader.node, topic, partition)
     end = await wire.log_end(leader.node, topic, partition, leader.epoch)
     if end is None:
-        raise ErrorCode(5)
+        raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE)
     ids = tuple(sorted(one.producer_id for one in producers))
     topic_id = None if info.topic_id is None else str(info.topic_id)
     return LogState(topic_id, end, ids, any(one.open_transaction for one in producers), leader.epoch)
 
 
 def _fault(cluster: Cluster, log: Log, code: int) -> EnvironmentFault:
-    if code == _TOPIC_AUTHORIZATION_FAILED:
+    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return EnvironmentFault(refused(cluster, "READ", f"topic {log[0]}"))
     where = f"{cluster.where}, topic {log[0]}, partition {log[1]}"
     remedy = "mend what the cluster names, then try again"

@@ -14,14 +14,21 @@ from reconciler.model.committed import Log
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.names import lease_group, transactional_prefix
 from reconciler.state.confluent.faults import refused
-from reconciler.wire import GROUP, LATEST, ConnectionLost, ErrorCode, Loop, Membership, Wire, error_name
+from reconciler.wire import (
+    GROUP,
+    LATEST,
+    BrokerError,
+    ConnectionLost,
+    ErrorCode,
+    Loop,
+    Membership,
+    Wire,
+    error_name,
+)
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.transactions import settle, unfinished
 
 _SECONDS = 10.0
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
-_UNSTABLE_OFFSET_COMMIT = 88
-_TOPIC_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED = 29, 30
 
 
 class Quiesce:
@@ -70,7 +77,7 @@ class Quiesce:
         for name in await unfinished(self._wire, self._prefix):
             try:
                 await settle(self._wire, name)
-            except ErrorCode as error:
+            except BrokerError as error:
                 self._left.append(f"the transaction of {name} is not ended yet ({error_name(error.code)})")
 
     async def _positions(self, logs: Collection[Log]) -> None:
@@ -79,10 +86,10 @@ class Quiesce:
         try:
             node = await self._wire.coordinator(self._group, GROUP)
             await commits.positions(self._wire, Membership(node, self._group), logs)
-        except ErrorCode as error:
-            if error.code == _GROUP_AUTHORIZATION_FAILED:
+        except BrokerError as error:
+            if error.code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
                 raise EnvironmentFault(refused(self._cluster, "DESCRIBE", f"group {self._group}")) from None
-            is_open = error.code == _UNSTABLE_OFFSET_COMMIT
+            is_open = error.code == ErrorCode.UNSTABLE_OFFSET_COMMIT
             why = "a transaction that holds some is not ended yet" if is_open else error_name(error.code)
             self._left.append(f"positions in group {self._group}: {why}")
 
@@ -95,8 +102,8 @@ class Quiesce:
             end = await wire.log_end(leader.node, topic, partition, leader.epoch)
             # Behind the end: what is replicated by then is.
             high = await wire.offset(leader.node, topic, partition, LATEST)
-        except ErrorCode as error:
-            if error.code == _TOPIC_AUTHORIZATION_FAILED:
+        except BrokerError as error:
+            if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise EnvironmentFault(refused(self._cluster, "DESCRIBE", f"topic {topic}")) from None
             self._left.append(f"{name}: {error_name(error.code)}")
             return

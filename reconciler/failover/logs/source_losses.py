@@ -27,7 +27,7 @@ from reconciler.replicator.copy.truncation import truncated_at
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import ReadUpto
 from reconciler.state.confluent.faults import unreachable
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire import BrokerError, ConnectionLost, Loop, Wire
 
 _SECONDS = 10.0
 
@@ -157,7 +157,7 @@ def truncated(cluster: Cluster, reads: Mapping[Log, ReadUpto], seconds: float = 
         try:
             info.leader_of(partition)
             end = await truncated_at(wire, info, partition, read.offset, read)
-        except (Disagreement, ErrorCode) as error:
+        except (Disagreement, BrokerError) as error:
             raise _untold(cluster, topic, partition, str(error)) from None
         if end is not None:
             found[log] = end

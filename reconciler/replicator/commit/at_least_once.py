@@ -22,7 +22,7 @@ from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.wire import UNSUPPORTED_VERSION, ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, Loop, Wire
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log
 
@@ -71,7 +71,7 @@ class Receipts(Committing):
         deadline = time.monotonic() + PRODUCER_PATIENCE
         while self._producer_id is None or self._is_lease_lost or self._is_held or channel.is_behind:
             if log in self._refused:
-                raise Disagreement.refused(ErrorCode(self._refused[log]), "READ", f"topic {log[0]}")
+                raise Disagreement.refused(BrokerError(self._refused[log]), "READ", f"topic {log[0]}")
             self._due_at = 0.0
             self.bell.ring()
             await self._have_patience(deadline)
@@ -103,7 +103,7 @@ class Receipts(Committing):
                 if self.stopped:
                     return
                 await self.bell.wait(max(RETRY / 10, min(_LOOK_EVERY, self._due_at - now)))
-            except (ConnectionLost, ErrorCode, Doubt) as error:
+            except (ConnectionLost, BrokerError, Doubt) as error:
                 self._trouble = error
                 await self._hold(str(error))
                 if not self.stopped:
@@ -123,8 +123,8 @@ class Receipts(Committing):
         await self._wire.connect()
         try:
             self._producer_id = await self._when_ready(lambda: commits.idempotent_producer(self._wire))
-        except ErrorCode as error:
-            if error.code not in reasons.AUTHORIZATION and error.code != UNSUPPORTED_VERSION:
+        except BrokerError as error:
+            if error.code not in reasons.AUTHORIZATION and error.code != ErrorCode.UNSUPPORTED_VERSION:
                 raise
             self._producer_id = _NO_PRODUCER
 
@@ -152,7 +152,7 @@ class Receipts(Committing):
         refused = await self._when_ready(lambda: commits.commit_acknowledged(self._wire, member, positions))
         for log, channel in moved.items():
             if log in refused:
-                self._refuse(channel, ErrorCode(refused[log]))
+                self._refuse(channel, BrokerError(refused[log]))
                 continue
             for parcel in channel.counted(counts[log]):
                 self._written(channel, parcel)
@@ -165,7 +165,7 @@ class Receipts(Committing):
                     self._offer([channel])
         self._is_well()
 
-    def _refuse(self, channel: TranslatedChannel, error: ErrorCode) -> None:
+    def _refuse(self, channel: TranslatedChannel, error: BrokerError) -> None:
         """End the opening of a channel whose topic is not there or closed to us; the others are committed.
 
         In a topic that is closed to us stands what was acknowledged: it is not written again before that is committed.

@@ -20,6 +20,7 @@ from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.wire import (
+    BrokerError,
     ConnectionLost,
     ErrorCode,
     Loop,
@@ -43,10 +44,10 @@ _MOST_FAILURES = 10
 # Brokers take 1 MB at once by default; a topic's name may have 249 letters, and a position's note about as many.
 _SYNCS_AT_ONCE = 1_000
 _PATIENCE = 10.0
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy
-# with the transaction before.
-NOT_YET = frozenset({14, 15, 51})
-_GROUP_AUTHORIZATION_FAILED = 30
+# The coordinator is moving, or is still busy with the transaction before.
+NOT_YET = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.CONCURRENT_TRANSACTIONS}
+)
 
 
 class Doubt(Exception):
@@ -170,15 +171,15 @@ class Committing(ABC):
         if time.monotonic() > deadline:
             if isinstance(self._trouble, Disagreement):
                 raise self._trouble
-            if isinstance(self._trouble, ErrorCode) and self._trouble.code in reasons.AUTHORIZATION:
+            if isinstance(self._trouble, BrokerError) and self._trouble.code in reasons.AUTHORIZATION:
                 raise self._why_no_producer(self._trouble)
             message = f"{self._waited_for}: {self._trouble or 'no answer yet'}"
             raise ConnectionLost(message)
         await self._loop.sleep(PAUSE)
 
-    def _why_no_producer(self, error: ErrorCode) -> Disagreement:
+    def _why_no_producer(self, error: BrokerError) -> Disagreement:
         """Return why we may have no producer."""
-        if error.code == _GROUP_AUTHORIZATION_FAILED:
+        if error.code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
             return Disagreement.refused(error, "READ", f"group {self.member.group}")
         return Disagreement.refused(error, "WRITE", f"transactional id {self.transactional_id}")
 

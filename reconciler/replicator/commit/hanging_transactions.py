@@ -14,8 +14,7 @@ from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ErrorCode, ProducerState, TopicInfo, Wire
-from reconciler.wire.requests.client import UNSUPPORTED_VERSION
+from reconciler.wire import BrokerError, ErrorCode, ProducerState, TopicInfo, Wire
 from reconciler.wire.requests.transactions import Markers, names_of, settle, write_markers
 
 
@@ -50,7 +49,7 @@ async def fence_the_dead(
     Raises:
         Disagreement: we may not look.
         ConnectionLost: no answer.
-        ErrorCode: refused, or the markers are not written yet.
+        BrokerError: refused, or the markers are not written yet.
     """
     others = {one.producer_id for one in await _open(wire, place, target)} - {producer_id}
     if not others:
@@ -65,8 +64,8 @@ async def _open(wire: Wire, place: Place, target: TopicInfo) -> list[ProducerSta
     leader = target.partitions[place.partition]
     try:
         producers = await wire.producers(leader.node, place.remote, place.partition)
-    except ErrorCode as error:
-        if error.code == UNSUPPORTED_VERSION:
+    except BrokerError as error:
+        if error.code == ErrorCode.UNSUPPORTED_VERSION:
             # Brokers before 2.8 cannot say; they leave no marker out.
             return []
         # DescribeProducers needs READ (KIP-664).
@@ -118,11 +117,11 @@ async def write_missing(wire: Wire, node: int, markers: Markers, text: str) -> N
     Raises:
         Disagreement: AB228, we may not.
         ConnectionLost: no answer.
-        ErrorCode: refused for another reason.
+        BrokerError: refused for another reason.
     """
     try:
         await write_markers(wire, node, markers)
-    except ErrorCode as error:
+    except BrokerError as error:
         if reasons.why_refused(error, "ALTER", "the cluster")[0] is not PartitionState.PARKED:
             raise
         raise Disagreement(PartitionState.PARKED, "AB228", text) from None

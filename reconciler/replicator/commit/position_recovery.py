@@ -20,10 +20,9 @@ from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.replicator.partition.place import differ
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import EARLIEST, LATEST, ErrorCode, Loop, TopicInfo, Wire
+from reconciler.wire import EARLIEST, LATEST, BrokerError, ErrorCode, Loop, TopicInfo, Wire
 from reconciler.wire.requests.commits import CommittedPosition, Log
 
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 _PAUSE = 0.05
 # Whoever writes syncs ends the transaction right after them, unless it is dead.
 _PATIENCE = 40
@@ -88,7 +87,7 @@ class Recall:
         """Read all that is committed by now; what was read before is not read again."""
         topic = self._topic
         info = (await self._wire.topics([topic]))[topic]
-        if info.error == _UNKNOWN_TOPIC_OR_PARTITION:
+        if info.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._forget(None)
             self._last = self._found
             return
@@ -109,7 +108,7 @@ class Recall:
             self._at = max(self._at, first)
             await self._read_upto(info, end)
             self._last = self._found
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "READ", f"topic {topic}") from None
         except UnreadableBatch as error:
             # It may be whole at another leader, or the next time.

@@ -28,7 +28,7 @@ from reconciler.replicator.commit.base import (
     SyncWriter,
 )
 from reconciler.replicator.commit.position_recovery import Recall
-from reconciler.replicator.commit.unstable_offsets import UNSTABLE, end_positions
+from reconciler.replicator.commit.unstable_offsets import end_positions
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition import reasons
@@ -37,7 +37,7 @@ from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.offset_syncs import OffsetSync, with_position
 from reconciler.replicator.partition.place import differ
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.wire import GROUP, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, when_ready
+from reconciler.wire import GROUP, BrokerError, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, when_ready
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log, PartitionsRefused
 from reconciler.wire.requests.transactions import Transactor, settle
@@ -106,7 +106,7 @@ class Committer(Committing):
                     await self._commit()
                     return
                 await self._turn()
-            except (ConnectionLost, ErrorCode, Doubt, Disagreement) as error:
+            except (ConnectionLost, BrokerError, Doubt, Disagreement) as error:
                 self._trouble = error
                 await self._abort(str(error))
                 if self.stopped:
@@ -117,7 +117,7 @@ class Committer(Committing):
 
     async def _leave_nothing_open(self) -> None:
         """Abort what may be open, or readers of committed records would wait for it to time out."""
-        with contextlib.suppress(ConnectionLost, ErrorCode, Disagreement, Doubt):
+        with contextlib.suppress(ConnectionLost, BrokerError, Disagreement, Doubt):
             await self._settle()
 
     async def _turn(self) -> None:
@@ -202,12 +202,12 @@ class Committer(Committing):
         It is there, or will never be, once this transaction has begun. The next one's would decide over both.
 
         Raises:
-            ErrorCode: UNSTABLE_OFFSET_COMMIT: it is missing.
+            BrokerError: UNSTABLE_OFFSET_COMMIT: it is missing.
         """
         if self._last_moved is not None:
             logs, member = [self._last_moved], self._holding()
             ask = partial(commits.positions, self._wire, member, logs)
-            await when_ready(self._loop, ask, NOT_YET | {UNSTABLE}, _MARKER_PATIENCE)
+            await when_ready(self._loop, ask, NOT_YET | {ErrorCode.UNSTABLE_OFFSET_COMMIT}, _MARKER_PATIENCE)
 
     async def _end_positions(self) -> None:
         """Have the marker written that is missing behind positions of a transaction which is over.
@@ -219,8 +219,8 @@ class Committer(Committing):
         logs = [(channel.place.remote, channel.place.partition) for channel in self._channels.values()]
         try:
             await self._when_ready(lambda: commits.positions(self._wire, member, logs))
-        except ErrorCode as error:
-            if error.code == UNSTABLE:
+        except BrokerError as error:
+            if error.code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 recall = Recall(self._loop, self._wire, self._terms.syncs_topic)
                 await end_positions(self._wire, recall, member, self.transactional_id, self._terms.remote_topic)
             elif error.code not in reasons.AUTHORIZATION:
@@ -235,7 +235,7 @@ class Committer(Committing):
             remote = channel.place.remote
             code = refused.codes.get((remote, channel.place.partition))
             if code is not None and channel.state is PartitionState.RUNNING:
-                channel.end_opening(*reasons.why_refused(ErrorCode(code), operation, f"topic {remote}"), now)
+                channel.end_opening(*reasons.why_refused(BrokerError(code), operation, f"topic {remote}"), now)
 
     async def _commit(self) -> None:
         """Commit the open transaction, if there is one or positions have moved without."""
@@ -315,7 +315,7 @@ class Committer(Committing):
 
         Raises:
             Doubt: one has none, or another one than the records were sent to; or is of another topic.
-            ErrorCode: nobody leads the group's.
+            BrokerError: nobody leads the group's.
         """
         await self._when_ready(lambda: self._wire.coordinator(self.member.group, GROUP))
         sent_to = {

@@ -19,12 +19,10 @@ from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.offset_metadata import Note
-from reconciler.wire import ErrorCode, Membership, ProducerState, Wire
+from reconciler.wire import BrokerError, ErrorCode, Membership, ProducerState, Wire
 from reconciler.wire.requests import commits
-from reconciler.wire.requests.client import UNSUPPORTED_VERSION
 from reconciler.wire.requests.transactions import Markers, ended_of
 
-UNSTABLE = 88
 _POSITIONS = "__consumer_offsets"
 _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 _TO_ALLOW = f"allow READ on topic {_POSITIONS} and ALTER on the target cluster, and it is written"
@@ -48,7 +46,7 @@ async def end_positions(
     Raises:
         Disagreement: it cannot be told whether one is missing, or what it should say, or it must not be written.
         ConnectionLost: no answer.
-        ErrorCode: refused.
+        BrokerError: refused.
     """
     number = await _partition(wire, who.group)
     missing = await _missing(wire, who, mine, number)
@@ -104,8 +102,8 @@ async def _open(wire: Wire, who: Membership, number: int) -> dict[int, ProducerS
     try:
         # The group's coordinator is the leader of that partition.
         found = await wire.producers(who.node, _POSITIONS, number)
-    except ErrorCode as error:
-        if error.code == UNSUPPORTED_VERSION:
+    except BrokerError as error:
+        if error.code == ErrorCode.UNSUPPORTED_VERSION:
             # Brokers before 2.8 cannot say; they leave no marker out.
             return {}
         if reasons.why_refused(error, "READ", f"topic {_POSITIONS}")[0] is _PARKED:

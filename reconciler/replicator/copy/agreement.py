@@ -18,7 +18,7 @@ from reconciler.replicator.copy.same_log import batch_at, first_difference, shar
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.place import kept_shift
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ErrorCode, TopicInfo, Wire
+from reconciler.wire import BrokerError, TopicInfo, Wire
 
 
 class Disagreement(Exception):
@@ -35,7 +35,7 @@ class Disagreement(Exception):
         return cls(state, reason.code, reason.text)
 
     @classmethod
-    def refused(cls, error: ErrorCode, operation: str, resource: str, side: reasons.Side = "target") -> Disagreement:
+    def refused(cls, error: BrokerError, operation: str, resource: str, side: reasons.Side = "target") -> Disagreement:
         """Return what an error answer to a request means: `operation` is the ACL operation that it needs."""
         return cls.of(reasons.why_refused(error, operation, resource, side))
 
@@ -115,7 +115,7 @@ class Agreement:
             Disagreement: the logs are not the same, or that cannot be told.
             NotYet: the source does not show as much as was copied.
             ConnectionLost: no answer.
-            ErrorCode: a broker refuses.
+            BrokerError: a broker refuses.
             UnreadableBatch: a batch cannot be read.
         """
         runs = logs.record.runs
@@ -148,7 +148,7 @@ class Agreement:
                 offset = logs.record.behind_aside(found)
                 if not is_seen or offset == found:
                     return found, is_seen
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}", "source") from None
 
     async def _compare(self, logs: Logs) -> None:
@@ -167,7 +167,7 @@ class Agreement:
             return
         try:
             theirs = await batch_at(self._source, logs.source, logs.place.partition, newest - shift)
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}", "source") from None
         if theirs is None:
             text = f"offset {newest - shift} of {logs.name} is not readable yet"

@@ -19,7 +19,7 @@ async def read(
 
     Raises:
         ConnectionLost: no answer, or an empty one, as brokers give over a quota.
-        ErrorCode: the broker refuses.
+        BrokerError: the broker refuses.
     """
     leader = topic.partitions[partition]
     ask = FetchAsk(topic.name, topic.topic_id, partition, offset, leader.epoch, _BYTES)

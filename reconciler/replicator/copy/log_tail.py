@@ -33,7 +33,7 @@ async def tail(wire: Wire, topic: TopicInfo, partition: int, start: int, end: in
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the broker refuses.
+        BrokerError: the broker refuses.
         UnreadableBatch: a batch cannot be read.
     """
     step = 1
@@ -72,7 +72,7 @@ async def next_visible(wire: Wire, topic: TopicInfo, partition: int, offset: int
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the broker refuses.
+        BrokerError: the broker refuses.
         UnreadableBatch: a batch cannot be read.
     """
     while True:

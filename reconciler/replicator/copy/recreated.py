@@ -16,7 +16,7 @@ from reconciler.replicator.copy.copy_records import CopyRecords
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.place import differ, topic_id
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import LATEST, ErrorCode, TopicInfo, Wire
+from reconciler.wire import LATEST, BrokerError, TopicInfo, Wire
 
 
 def other_partitions(memory: CopyRecords, place: Place, source: TopicInfo, target: TopicInfo) -> Iterator[int]:
@@ -80,7 +80,7 @@ async def refuse_made_anew(
             raise Disagreement(PartitionState.OPENING, "AB220", text)
         try:
             end = await wire.offset(leader.node, place.remote, number, LATEST)
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.remote}") from None
         # A copy that never held anything cannot hold two topics at once.
         if end > 0:

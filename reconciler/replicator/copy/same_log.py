@@ -29,7 +29,7 @@ async def batch_at(wire: Wire, topic: TopicInfo, partition: int, offset: int) ->
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the broker refuses.
+        BrokerError: the broker refuses.
         UnreadableBatch: a batch cannot be read.
     """
     answer = await read(wire, topic, partition, offset)

@@ -12,7 +12,7 @@ from functools import partial
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, ProducerState, Wire
+from reconciler.wire import BrokerError, ConnectionLost, Loop, ProducerState, Wire
 from reconciler.wire.requests.transactions import names_of
 
 _SECONDS = 10.0
@@ -83,7 +83,7 @@ async def _look(wire: Wire, log: Log, stable: int, found: dict[Log, TransactionH
     try:
         leader = (await wire.topics([topic]))[topic].leader_of(partition)
         producers = await wire.producers(leader.node, topic, partition)
-    except ErrorCode as error:
+    except BrokerError as error:
         found[log] = TransactionHolder(None, why=f"the broker does not say whose: {error.name}")
         return
     open_ones = (one for one in producers if one.open_transaction and one.opened_at <= stable)

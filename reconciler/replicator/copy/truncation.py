@@ -12,7 +12,7 @@ from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.copy.agreement import Disagreement, Logs
 from reconciler.replicator.partition.place import ReadUpto, differ
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ErrorCode, TopicInfo, Wire
+from reconciler.wire import BrokerError, TopicInfo, Wire
 
 
 async def truncated_at(
@@ -39,7 +39,7 @@ async def truncated_at(
         return None
     try:
         end = await wire.epoch_end(leader.node, topic.name, partition, leader.epoch, read.epoch)
-    except ErrorCode as error:
+    except BrokerError as error:
         raise Disagreement.refused(error, "DESCRIBE", f"topic {topic.name}", "source") from None
     return None if end is None or end >= min(position, read.offset) else end
 

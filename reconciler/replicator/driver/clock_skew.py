@@ -10,7 +10,7 @@ import time
 from reconciler.model.cluster import Cluster
 from reconciler.model.health import ClockSeen
 from reconciler.replicator.partition.reasons import AUTHORIZATION
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire import BrokerError, ConnectionLost, Loop, Wire
 from reconciler.wire.requests.quorum import controller_time
 
 _TIMEOUT = 5.0
@@ -36,7 +36,7 @@ def clock_of(cluster: Cluster) -> ClockSeen:
 
     try:
         loop.run(ask)
-    except ErrorCode as error:
+    except BrokerError as error:
         if error.code in AUTHORIZATION:
             return ClockSeen(why_not=f"it is told to whom has DESCRIBE on the cluster ({error.name})")
         return ClockSeen(why_not=f"the cluster answers {error.name}")

@@ -23,24 +23,28 @@ from reconciler.records.split import split
 from reconciler.replicator.copy.log_reading import read
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ConnectionLost, ErrorCode, Leader, Loop, TopicInfo, Wire, when_ready
+from reconciler.wire import (
+    COORDINATOR_NOT_READY,
+    BrokerError,
+    ConnectionLost,
+    ErrorCode,
+    Leader,
+    Loop,
+    TopicInfo,
+    Wire,
+    when_ready,
+)
 from reconciler.wire.requests import transactions
 from reconciler.wire.requests.transactions import Markers, Transactor
 
 T = TypeVar("T")
 
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
-_TOPIC_AUTHORIZATION_FAILED = 29
-_CLUSTER_AUTHORIZATION_FAILED = 31
-_UNSUPPORTED_VERSION = 35
-_TRANSACTION_COORDINATOR_FENCED = 52
-_TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
-_NO_MARKERS = frozenset({_CLUSTER_AUTHORIZATION_FAILED, _UNSUPPORTED_VERSION})
+_NO_MARKERS = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION})
 _TO_WRITE_MARKERS = ("ALTER", "the cluster")
 # The coordinator is moving, or still busy with the transaction before.
-_NOT_YET = frozenset({14, 15, 16, 51})
+_NOT_YET = COORDINATOR_NOT_READY | {ErrorCode.CONCURRENT_TRANSACTIONS}
 # The leader appended, but its replicas were late, or it cannot say: the log end can.
-_APPENDED_PERHAPS = frozenset({7, 20})
+_APPENDED_PERHAPS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
 _MARKERS_AT_ONCE = 500
 TRANSACTIONS_AT_ONCE = 50
@@ -135,7 +139,7 @@ class Filler:
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the coordinator refuses, or is not ready for long.
+            BrokerError: the coordinator refuses, or is not ready for long.
             FillRefused: a permission is missing.
         """
         self._forget(place)
@@ -143,8 +147,8 @@ class Filler:
         try:
             if await self._when_ready(lambda: transactions.was_used(self._wire, name)):
                 await self._transactor(place)
-        except ErrorCode as error:
-            if error.code != _TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        except BrokerError as error:
+            if error.code != ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
                 raise
             # Who may not use it has never used it; where it is needed, filling will say so.
             if self._how == "transactions":
@@ -163,7 +167,7 @@ class Filler:
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: a broker refuses, or is not ready for long.
+            BrokerError: a broker refuses, or is not ready for long.
             FillRefused: a permission is missing.
             NotFilled: what stands in the gap now is not only ours.
         """
@@ -185,7 +189,7 @@ class Filler:
         if self.describe() == "markers":
             try:
                 return await self._by_markers(place, leader, goal)
-            except ErrorCode as error:
+            except BrokerError as error:
                 if error.code not in _NO_MARKERS or self._how == "markers":
                     raise self._refusal(error, place) from None
                 self._refused = True
@@ -193,20 +197,20 @@ class Filler:
                 goal = min(goal, end + TRANSACTIONS_AT_ONCE)
         try:
             return await self._by_transactions(place, leader, goal)
-        except ErrorCode as error:
+        except BrokerError as error:
             refusal = self._refusal(error, place)
             if refusal is not error:
                 # Whoever grants something now may grant either.
                 self._refused = False
             raise refusal from None
 
-    def _refusal(self, error: ErrorCode, place: Place) -> Exception:
+    def _refusal(self, error: BrokerError, place: Place) -> Exception:
         if error.code in _NO_MARKERS:
             return FillRefused(*_TO_WRITE_MARKERS, error.name)
-        if error.code == _TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        if error.code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
             name = self._identity.transactional_id(place)
             return FillRefused("WRITE", f"transactional ids that begin with {name}", error.name)
-        if error.code == _TOPIC_AUTHORIZATION_FAILED:
+        if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return FillRefused("WRITE", f"topic {place.remote}", error.name)
         return error
 
@@ -232,11 +236,13 @@ class Filler:
                 lost += 1
                 if lost > _LOST_ANSWERS:
                     raise
-            except ErrorCode as error:
+            except BrokerError as error:
                 lost += 1
-                if lost > _LOST_ANSWERS or error.code not in _APPENDED_PERHAPS | {_TRANSACTION_COORDINATOR_FENCED}:
+                if lost > _LOST_ANSWERS or error.code not in _APPENDED_PERHAPS | {
+                    ErrorCode.TRANSACTION_COORDINATOR_FENCED
+                }:
                     raise
-                if error.code == _TRANSACTION_COORDINATOR_FENCED:
+                if error.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                     marking = await self._first_marking(place, leader)
             else:
                 marking.in_doubt = False

@@ -19,7 +19,7 @@ from reconciler.replicator.gaps.fill import TRANSACTIONS_AT_ONCE, Filler, FillRe
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import kept_shift
-from reconciler.wire import ConnectionLost, ErrorCode, TopicInfo
+from reconciler.wire import BrokerError, ConnectionLost, TopicInfo
 
 # The most that one filling writes before it looks around: about a second's worth, as a stop waits for it.
 _PIECES = {"markers": 1_000, "transactions": TRANSACTIONS_AT_ONCE}
@@ -44,7 +44,7 @@ class GapFiller:
             upto, end = await self._fill(channel, opening)
         except ConnectionLost as error:
             self._end(channel, opening, (PartitionState.OPENING, reasons.no_answer(error, "while filling a gap")))
-        except ErrorCode as error:
+        except BrokerError as error:
             verdict = reasons.why_refused(error, "WRITE", f"filling a gap of {channel.place.remote}")
             self._end(channel, opening, verdict)
         except FillRefused as refused:

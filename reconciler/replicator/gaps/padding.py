@@ -20,17 +20,13 @@ from reconciler.replicator.copy.log_reading import read
 from reconciler.replicator.gaps.fill import FillRefused
 from reconciler.replicator.partition.place import Standing
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import EARLIEST, ErrorCode, Leader, ProduceAnswer, ProduceAsk, TopicInfo, Wire
+from reconciler.wire import EARLIEST, BrokerError, ErrorCode, Leader, ProduceAnswer, ProduceAsk, TopicInfo, Wire
 from reconciler.wire.requests.delete_records import delete_records
 
 # About 400 KB; brokers allow 1 MB by default.
 RECORDS_AT_ONCE = 500_000
 
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
-_REQUEST_TIMED_OUT = 7
-_TOO_LARGE = frozenset({10, 18})
-_TOPIC_AUTHORIZATION_FAILED = 29
-_POLICY_VIOLATION = 44
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 _TO_DELETE = "DELETE"
 _ZSTD = 4
@@ -54,7 +50,7 @@ async def pad(wire: Wire, place: Place, target: TopicInfo, standing: Standing, u
 
     Raises:
         ConnectionLost: no answer: a batch may be in the log or come there; take over and call again.
-        ErrorCode: the leader refuses.
+        BrokerError: the leader refuses.
         FillRefused: a permission is missing.
         CannotPad: it is not for this partition.
     """
@@ -79,7 +75,7 @@ async def pad(wire: Wire, place: Place, target: TopicInfo, standing: Standing, u
             largest = count // 2
             continue
         if answer.error:
-            raise ErrorCode(answer.error, answer.message)
+            raise BrokerError(answer.error, answer.message)
         if answer.base_offset != end:
             message = f"padding of {log} landed at offset {answer.base_offset}, not {end}: somebody else writes to it"
             raise CannotPad(message)
@@ -93,7 +89,7 @@ async def is_padding(wire: Wire, place: Place, target: TopicInfo, start: int, en
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the leader refuses.
+        BrokerError: the leader refuses.
     """
     at = start
     while at < end:
@@ -121,14 +117,14 @@ def _is_ours(batch: Batch) -> bool:
 async def _delete(wire: Wire, place: Place, leader: Leader, before: int) -> None:
     try:
         await delete_records(wire, leader.node, place.remote, place.partition, before)
-    except ErrorCode as error:
-        if error.code == _TOPIC_AUTHORIZATION_FAILED:
+    except BrokerError as error:
+        if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise FillRefused(_TO_DELETE, f"topic {place.remote}", error.name) from None
-        if error.code == _POLICY_VIOLATION:
+        if error.code == ErrorCode.POLICY_VIOLATION:
             message = f"topic {place.remote} is compacted only, so nothing can be deleted at its beginning"
             raise CannotPad(message) from None
         # The leader has done it and followers will; readers ask the leader.
-        if error.code != _REQUEST_TIMED_OUT:
+        if error.code != ErrorCode.REQUEST_TIMED_OUT:
             raise
 
 

@@ -16,19 +16,41 @@ from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.gaps.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.gaps.padding import empty_records
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ErrorCode, Leader, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire, when_ready
+from reconciler.wire import (
+    COORDINATOR_NOT_READY,
+    BrokerError,
+    ErrorCode,
+    Leader,
+    Loop,
+    ProduceAnswer,
+    ProduceAsk,
+    TopicInfo,
+    Wire,
+    when_ready,
+)
 
 _PATIENCE = 20.0
 
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
-_LEADER_NOT_AVAILABLE = 5
-_OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-_AUTHORIZATION = frozenset({29, 31, 53})
+_AUTHORIZATION = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 # A topic that was just made, or a coordinator that was just asked for the first time.
-_NOT_YET = frozenset({3, 5, 6, 14, 15, 16, 74, 75, 76, 100})
+_NOT_YET = COORDINATOR_NOT_READY | {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+}
 _UNSUPPORTED = "UNSUPPORTED_VERSION"
 
-_NOBODY = Leader(-1, -1, _LEADER_NOT_AVAILABLE)
+_NOBODY = Leader(-1, -1, ErrorCode.LEADER_NOT_AVAILABLE)
 _RECORDS = 2
 
 
@@ -61,7 +83,7 @@ class Trials:
         self._scratch, self._identity = scene
         self._place = Place(scene.topic, partition, scene.topic)
         self._producer_id = -1
-        self._unwritten: ErrorCode | None = None
+        self._unwritten: BrokerError | None = None
         self._stamp = int(time.time() * 1_000)
         self._deadline = time.monotonic() + _PATIENCE
 
@@ -82,7 +104,7 @@ class Trials:
         try:
             detail = await when_ready(self._loop, trial, _NOT_YET, self._deadline - time.monotonic())
             verdict = Verdict.FAILS if detail else Verdict.HOLDS
-        except ErrorCode as error:
+        except BrokerError as error:
             detail = f"the broker answers {error}"
             if error.code in _AUTHORIZATION:
                 verdict = Verdict.REFUSED
@@ -104,7 +126,7 @@ class Trials:
             before = await self._end()
             answer = await self._write(0)
             after = await self._end()
-        except ErrorCode as error:
+        except BrokerError as error:
             self._unwritten = error
             raise
         self._unwritten = None
@@ -125,10 +147,12 @@ class Trials:
     async def _sequence(self) -> str:
         self._after_a_batch()
         before = await self._end()
-        answer = await self._write(_RECORDS + 5, expect=_OUT_OF_ORDER_SEQUENCE_NUMBER)
+        answer = await self._write(_RECORDS + 5, expect=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
         found = (answer.error, await self._end())
         return _unless(
-            found, (_OUT_OF_ORDER_SEQUENCE_NUMBER, before), "error and log end of a batch beyond the next sequence"
+            found,
+            (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, before),
+            "error and log end of a batch beyond the next sequence",
         )
 
     async def _producers(self) -> str:
@@ -148,7 +172,7 @@ class Trials:
         info = (await self._wire.topics([self._scratch]))[self._scratch]
         leader = info.partitions.get(self._partition, _NOBODY)
         if info.error or leader.error:
-            raise ErrorCode(info.error or leader.error)
+            raise BrokerError(info.error or leader.error)
         return info
 
     async def _leader(self) -> Leader:
@@ -159,7 +183,7 @@ class Trials:
         end = await self._wire.log_end(leader.node, self._scratch, self._partition, leader.epoch)
         if end is None:
             message = "no log end yet"
-            raise ErrorCode(_LEADER_NOT_AVAILABLE, message)
+            raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, message)
         return end
 
     async def _write(self, sequence: int, expect: int = 0) -> ProduceAnswer:
@@ -169,7 +193,7 @@ class Trials:
         ask = ProduceAsk(self._scratch, info.topic_id, self._partition, batch.rewritten(self._producer_id, 0, sequence))
         answer = await self._wire.write_one(info.partitions[self._partition].node, ask)
         if answer.error not in (0, expect):
-            raise ErrorCode(answer.error, answer.message)
+            raise BrokerError(answer.error, answer.message)
         return answer
 
 

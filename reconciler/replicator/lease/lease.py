@@ -25,7 +25,18 @@ from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share
 from reconciler.replicator.partition import reasons
 from reconciler.state.journals import process
 from reconciler.state.journals.boot import boot_time
-from reconciler.wire import Bell, ConnectionLost, ErrorCode, GroupWire, Job, Loop, Membership, error_name
+from reconciler.wire import (
+    COORDINATOR_NOT_READY,
+    Bell,
+    BrokerError,
+    ConnectionLost,
+    ErrorCode,
+    GroupWire,
+    Job,
+    Loop,
+    Membership,
+    error_name,
+)
 
 # The least that brokers allow by default (group.min.session.timeout.ms).
 SESSION = 6.0
@@ -42,18 +53,7 @@ _RETRY_REFUSED = 2.0
 _LEAVE_PATIENCE = 1.0
 _LONGEST_SESSION = 60.0
 
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
-_COORDINATOR_LOAD_IN_PROGRESS = 14
-_COORDINATOR_NOT_AVAILABLE = 15
-_NOT_COORDINATOR = 16
-_ILLEGAL_GENERATION = 22
-_UNKNOWN_MEMBER_ID = 25
-_INVALID_SESSION_TIMEOUT = 26
-_REBALANCE_IN_PROGRESS = 27
-_MEMBER_ID_REQUIRED = 79
-_FENCED_INSTANCE_ID = 82
-_ELSEWHERE = {_COORDINATOR_LOAD_IN_PROGRESS, _COORDINATOR_NOT_AVAILABLE, _NOT_COORDINATOR}
-_NO_MEMBER = {_UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID, _ILLEGAL_GENERATION}
+_NO_MEMBER = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.ILLEGAL_GENERATION}
 
 _NOTHING: frozenset[Log] = frozenset()
 
@@ -201,7 +201,7 @@ class Lease:
         async def say() -> None:
             try:
                 await self._beats.leave(me, [me.member])
-            except (ConnectionLost, ErrorCode):
+            except (ConnectionLost, BrokerError):
                 return  # the coordinator will notice by itself
 
         job = self._loop.spawn(say)
@@ -221,7 +221,7 @@ class Lease:
             except ConnectionLost as error:
                 self._elsewhere(str(error))
                 pause = _RETRY
-            except ErrorCode as error:
+            except BrokerError as error:
                 pause = self._answered(error)
             except ValueError as error:
                 # Words of another release: the group may understand itself after the next rebalance.
@@ -242,8 +242,8 @@ class Lease:
         self.check()
         sent, me = boot_time(), self._me
         code = await self._beats.heartbeat(me)
-        if code not in (0, _REBALANCE_IN_PROGRESS):
-            raise ErrorCode(code)
+        if code not in (0, ErrorCode.REBALANCE_IN_PROGRESS):
+            raise BrokerError(code)
         if me == self._me:
             if code == 0:
                 self._settled = sent
@@ -277,11 +277,11 @@ class Lease:
         answer = await self._joins.join(self._me, words, self._session, patience)
         if self._ended:
             return None
-        if answer.error == _MEMBER_ID_REQUIRED:
+        if answer.error == ErrorCode.MEMBER_ID_REQUIRED:
             self._me = replace(self._me, member=answer.member)
             return None
         if answer.error:
-            raise ErrorCode(answer.error)
+            raise BrokerError(answer.error)
         self._me = replace(self._me, member=answer.member, generation=answer.generation)
         self._settled = self._asked
         shares = _deal(answer.members) if answer.leads else {}
@@ -300,16 +300,16 @@ class Lease:
             try:
                 code = await self._beats.heartbeat(me)
             except ConnectionLost as error:
-                code, trouble = _COORDINATOR_NOT_AVAILABLE, str(error)
+                code, trouble = ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
             else:
                 trouble = f"the coordinator answered {error_name(code)}"
             if turn != self._turn:
                 return
-            if code in _ELSEWHERE:
+            if code in COORDINATOR_NOT_READY:
                 self._joins.drop(trouble)
                 return
             joined = self._settled >= self._asked
-            if me == self._me and (code == 0 or (code == _REBALANCE_IN_PROGRESS and not joined)):
+            if me == self._me and (code == 0 or (code == ErrorCode.REBALANCE_IN_PROGRESS and not joined)):
                 self._extend(sent)
 
     async def _bury(self) -> None:
@@ -352,20 +352,20 @@ class Lease:
         self._trouble = why
         self.changes += 1
 
-    def _answered(self, error: ErrorCode) -> float:
+    def _answered(self, error: BrokerError) -> float:
         """Do what an error asks for; return how long to wait."""
-        if error.code == _REBALANCE_IN_PROGRESS:
+        if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._in_step = False
             return 0.0
         if error.code in _NO_MEMBER:
             self._lose(f"the coordinator answered {error.name}")
-            if error.code != _ILLEGAL_GENERATION:
+            if error.code != ErrorCode.ILLEGAL_GENERATION:
                 self._me = replace(self._me, member="", generation=-1)
             return _RETRY
-        if error.code in _ELSEWHERE:
+        if error.code in COORDINATOR_NOT_READY:
             self._elsewhere(f"the coordinator answered {error.name}")
             return _RETRY
-        if error.code == _INVALID_SESSION_TIMEOUT and self._session < _LONGEST_SESSION:
+        if error.code == ErrorCode.INVALID_SESSION_TIMEOUT and self._session < _LONGEST_SESSION:
             self._session = min(2 * self._session, _LONGEST_SESSION)
             return 0.0
         state, reason = reasons.why_refused(error, "READ", f"group {self._me.group}")

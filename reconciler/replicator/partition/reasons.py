@@ -16,37 +16,21 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.records.batch import Batch, UnreadableBatch
 from reconciler.records.decompression import DecompressedTooLarge
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ConnectionLost, ErrorCode, NotLetIn, ProduceAnswer, error_name
-
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
-OFFSET_OUT_OF_RANGE = 1
-_CORRUPT_MESSAGE = 2
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_MESSAGE_TOO_LARGE = 10
-_RECORD_LIST_TOO_LARGE = 18
-_TOPIC_AUTHORIZATION_FAILED = 29
-_GROUP_AUTHORIZATION_FAILED = 30
-_CLUSTER_AUTHORIZATION_FAILED = 31
-_INVALID_TIMESTAMP = 32
-_POLICY_VIOLATION = 44
-_OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-_INVALID_PRODUCER_EPOCH = 47
-_TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
-_INVALID_RECORD = 87
+from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, NotLetIn, ProduceAnswer, error_name
 
 AUTHORIZATION = {
-    _TOPIC_AUTHORIZATION_FAILED,
-    _GROUP_AUTHORIZATION_FAILED,
-    _CLUSTER_AUTHORIZATION_FAILED,
-    _TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 # No connection for want of other credentials, certificates or libraries.
 NOT_LET_IN = {"AB304", "AB306", "AB307", "AB312", "AB318", "AB319"}
 # A broker closes connections on large requests.
 LARGE_REQUESTS = "AB239"
 _LEAST_DECLARED = 64 * 1024
-TOO_LARGE = {_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE}
-REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
+TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
+REFUSED_FOR_GOOD = {ErrorCode.INVALID_TIMESTAMP, ErrorCode.POLICY_VIOLATION, ErrorCode.INVALID_RECORD}
 
 Verdict = tuple[PartitionState, Reason]
 Side = Literal["source", "target"]
@@ -108,7 +92,7 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer, any
         anywhere: whether it may land at any offset.
     """
     code = answer.error
-    if code == 0:
+    if code == ErrorCode.NONE:
         if answer.base_offset == expected or anywhere:
             return None
         # Takeover finds out whose records stand there; going on here could only make it worse.
@@ -124,7 +108,7 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer, any
         return PartitionState.PARKED, not_allowed("WRITE", f"topic {remote}", error_name(code))
     if code in REFUSED_FOR_GOOD:
         return refused(f"the batch at offset {expected} of {remote}", answer)
-    if code in (_OUT_OF_ORDER_SEQUENCE_NUMBER, _INVALID_PRODUCER_EPOCH):
+    if code in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH):
         text = f"another owner was first at offset {expected} of {remote} ({error_name(code)})"
         return PartitionState.OPENING, Reason("AB221", text)
     return PartitionState.OPENING, Reason("AB220", f"target answered {error_name(code)} at offset {expected}{detail}")
@@ -139,7 +123,7 @@ def refused(what: str, answer: ProduceAnswer) -> Verdict:
     """
     said = said_of(answer)
     remedy = "or change the setting of the copy that stands against it"
-    if answer.error == _INVALID_TIMESTAMP:
+    if answer.error == ErrorCode.INVALID_TIMESTAMP:
         remedy = "or see with `anabranch plan` which bound for timestamps somebody has set on the copy"
     elif "without key" in said:
         # The words of Kafka's brokers, of a compacted topic.
@@ -207,7 +191,7 @@ def with_user(status: PartitionStatus, source: Cluster, target: Cluster) -> Part
     return status if text == reason.text else replace(status, reason=Reason(reason.code, text))
 
 
-def why_refused(error: ErrorCode, operation: str, resource: str, side: Side = "target") -> Verdict:
+def why_refused(error: BrokerError, operation: str, resource: str, side: Side = "target") -> Verdict:
     """Return what an error answer to any other request means.
 
     Args:
@@ -219,7 +203,7 @@ def why_refused(error: ErrorCode, operation: str, resource: str, side: Side = "t
     if error.code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed(operation, resource, error.name, side)
     # What it cannot read of a request came damaged over the network, and is sent again.
-    if error.code == _CORRUPT_MESSAGE and operation != "WRITE":
+    if error.code == ErrorCode.CORRUPT_MESSAGE and operation != "WRITE":
         return _damaged(f"the {side} cannot read {resource} ({error.name})")
     return PartitionState.OPENING, Reason("AB220", f"{resource}: {error}")
 
@@ -228,9 +212,9 @@ def why_no_data(code: int, topic: str, offset: int) -> Verdict:
     """Return what an error in a fetch answer means for the partition, of which an offset was asked for."""
     if code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed("READ", f"topic {topic}", error_name(code), "source")
-    if code == OFFSET_OUT_OF_RANGE:
+    if code == ErrorCode.OFFSET_OUT_OF_RANGE:
         return PartitionState.OPENING, Reason("AB220", f"source says {error_name(code)}: its log start or end moved")
-    if code == _CORRUPT_MESSAGE:
+    if code == ErrorCode.CORRUPT_MESSAGE:
         return _damaged(f"the source cannot read topic {topic} from offset {offset} on ({error_name(code)})")
     return PartitionState.OPENING, Reason("AB220", f"source answered {error_name(code)} for topic {topic}")
 
@@ -281,7 +265,7 @@ def missing_topic(side: Side, topic: str, code: int) -> Verdict:
     """Return what a topic's error in a metadata answer means."""
     if code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed("DESCRIBE", f"topic {topic}", error_name(code), side)
-    if code == _UNKNOWN_TOPIC_OR_PARTITION:
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         remedy = (
             "run `anabranch apply` to create it"
             if side == "target"

@@ -20,14 +20,13 @@ from reconciler.replicator.partition.place import PartitionSides, Standing
 from reconciler.replicator.partition.refusals import RefusedRecords
 from reconciler.replicator.partition.send_queue import Item
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ProduceAnswer
+from reconciler.wire import ErrorCode, ProduceAnswer
 
-_OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 # The broker has certainly not appended what it answers with one of these. A sequence that it does not expect (45) is
 # none of them: it may have forgotten the producer, and takes only what begins a new epoch.
 _NOT_APPENDED = reasons.TOO_LARGE | reasons.REFUSED_FOR_GOOD | reasons.AUTHORIZATION
 # Of what was sent in an opening that is over nothing more follows.
-_CERTAINLY_NOT = _NOT_APPENDED | {_OUT_OF_ORDER_SEQUENCE_NUMBER}
+_CERTAINLY_NOT = _NOT_APPENDED | {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
 
 
 class TranslatedChannel(Channel):

@@ -33,7 +33,7 @@ from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.replicator.takeover.wires import Wires
-from reconciler.wire import EARLIEST, LATEST, ConnectionLost, ErrorCode, Leader, Loop, ProducerState, TopicInfo, Wire
+from reconciler.wire import EARLIEST, LATEST, BrokerError, ConnectionLost, Leader, Loop, ProducerState, TopicInfo, Wire
 
 # How long a source that ends before the target may be a leader that does not know its high watermark yet.
 _BEHIND_PATIENCE = 30.0
@@ -87,7 +87,7 @@ class Takeover:
             await self._open(channel)
         except Disagreement as stop:
             self._close(channel, *stop.verdict)
-        except ErrorCode as error:
+        except BrokerError as error:
             self._close(channel, *reasons.why_refused(error, "DESCRIBE", f"topic {channel.place.remote}"))
         except ConnectionLost as error:
             self._close(channel, _OPENING, reasons.no_answer(error))
@@ -187,7 +187,7 @@ class Takeover:
     async def _reading(self, place: Place, leader: Leader) -> tuple[int, list[ProducerState]] | None:
         try:
             producers = await self._target.producers(leader.node, place.remote, place.partition)
-        except ErrorCode as error:
+        except BrokerError as error:
             # DescribeProducers needs READ (KIP-664); without it nobody can go on safely.
             raise Disagreement.refused(error, "READ", f"topic {place.remote}") from None
         end = await self._target.log_end(leader.node, place.remote, place.partition, leader.epoch)
@@ -200,7 +200,7 @@ class Takeover:
         try:
             first = await self._source.offset(at_source, place.topic, place.partition, EARLIEST)
             last = await self._source.offset(at_source, place.topic, place.partition, LATEST)
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}", "source") from None
         channel.end = last
         start = await self._target.offset(at_target, place.remote, place.partition, EARLIEST)
@@ -247,7 +247,7 @@ class Takeover:
         except CannotPad as error:
             text = f"{logs.name} begins at offset {logs.first:,}, and its copy cannot be padded: {error}"
             raise Disagreement(_PARKED, "AB206", text) from None
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "DELETE", f"topic {logs.place.remote}") from None
 
     # --- where to go on ----------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ class Takeover:
     async def _first_owner(self, logs: Logs, transactional_id: str) -> Standing:
         try:
             producer_id = await self._target.producer_id(transactional_id)
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "WRITE", f"transactional id {transactional_id}") from None
         # Epoch 0, whatever the coordinator made of it: every first owner must begin with the same state.
         return Standing(logs.end, producer_id, 0, logs.end % SEQUENCE_MODULUS)

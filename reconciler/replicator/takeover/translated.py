@@ -19,7 +19,7 @@ from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.commit.base import Committing
 from reconciler.replicator.commit.hanging_transactions import end, fence_the_dead, unended
 from reconciler.replicator.commit.position_recovery import NotTold, Recall
-from reconciler.replicator.commit.unstable_offsets import UNSTABLE, end_positions
+from reconciler.replicator.commit.unstable_offsets import end_positions
 from reconciler.replicator.copy.agreement import Disagreement, NotYet
 from reconciler.replicator.copy.copy_records import CopyRecords
 from reconciler.replicator.copy.producer_names import Identity
@@ -30,7 +30,7 @@ from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import PartitionSides, ReadUpto, differ, topic_id
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire
+from reconciler.wire import EARLIEST, LATEST, BrokerError, ErrorCode, TopicInfo, Wire
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition
 from reconciler.wire.requests.transactions import settle
@@ -71,7 +71,7 @@ class TranslatedTakeover:
         Raises:
             Disagreement: it cannot be opened, or not yet.
             ConnectionLost: no answer.
-            ErrorCode: a broker refuses.
+            BrokerError: a broker refuses.
         """
         place = channel.place
         source_id, target_id = topic_id(source), topic_id(target)
@@ -133,7 +133,7 @@ class TranslatedTakeover:
         Raises:
             Disagreement: we may not look, or nobody can tell yet.
             ConnectionLost: no answer.
-            ErrorCode: a broker refuses.
+            BrokerError: a broker refuses.
         """
         place, takes = channel.place, target.partitions.get(channel.place.partition)
         if takes is None or takes.error or takes.node < 0:
@@ -242,8 +242,8 @@ class TranslatedTakeover:
         log = place.remote, place.partition
         try:
             return (await commits.positions(self._target, self._committer.member, [log])).get(log)
-        except ErrorCode as error:
-            if error.code == UNSTABLE:
+        except BrokerError as error:
+            if error.code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 await self._end_positions()
                 text = f"a transaction that holds the position of {place.remote}/{place.partition} is not ended yet"
                 raise Disagreement(_OPENING, "AB220", text) from None
@@ -290,7 +290,7 @@ class TranslatedTakeover:
         node = target.partitions[place.partition].node
         try:
             return await self._target.offset(node, place.remote, place.partition, LATEST) > 0
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.remote}") from None
 
     async def _bounds(self, place: Place, source: TopicInfo) -> tuple[int, int]:
@@ -298,7 +298,7 @@ class TranslatedTakeover:
         try:
             first = await self._source.offset(node, place.topic, place.partition, EARLIEST)
             last = await self._source.offset(node, place.topic, place.partition, LATEST)
-        except ErrorCode as error:
+        except BrokerError as error:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}", "source") from None
         return first, last
 

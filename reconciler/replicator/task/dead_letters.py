@@ -28,7 +28,7 @@ from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.place import PartitionSides
 from reconciler.replicator.partition.reasons import Verdict
 from reconciler.replicator.partition.refusals import RefusedRecords
-from reconciler.wire import ConnectionLost, ErrorCode, ProduceAnswer, ProduceAsk, TopicInfo, Wire
+from reconciler.wire import BrokerError, ConnectionLost, ProduceAnswer, ProduceAsk, TopicInfo, Wire
 
 _NO_PRODUCER = (-1, -1, -1)
 # What letters have together at most, uncompressed: half of what a topic takes where nobody says otherwise.
@@ -61,7 +61,7 @@ class DeadLetters:
         except (ConnectionLost, AnabranchError) as error:
             reason = Reason("AB220", str(error)) if isinstance(error, AnabranchError) else reasons.no_answer(error)
             channel.not_put_aside(PartitionState.OPENING, reason, time.monotonic())
-        except ErrorCode as error:
+        except BrokerError as error:
             channel.not_put_aside(*reasons.why_refused(error, "WRITE", f"topic {topic}"), time.monotonic())
         except ValueError as error:
             channel.not_put_aside(
@@ -102,11 +102,11 @@ class DeadLetters:
 
     async def _write(self, info: TopicInfo, partition: int, letters: Batch) -> ProduceAnswer:
         if info.error:
-            raise ErrorCode(info.error)
+            raise BrokerError(info.error)
         number = partition % len(info.partitions)
         leader = info.partitions[number]
         if leader.error:
-            raise ErrorCode(leader.error)
+            raise BrokerError(leader.error)
         ask = ProduceAsk(info.name, info.topic_id, number, letters.body, letters.header(*_NO_PRODUCER))
         return await self._wire.write_one(leader.node, ask)
 

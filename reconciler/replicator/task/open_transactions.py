@@ -19,7 +19,7 @@ from typing import NamedTuple
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ConnectionLost, ErrorCode, Loop, ProducerState, Wire, stable_ends
+from reconciler.wire import BrokerError, ConnectionLost, Loop, ProducerState, Wire, stable_ends
 
 CODE = "AB234"
 EVERY = 30.0
@@ -122,7 +122,7 @@ class OpenTransactions:
         places = {(channel.place.topic, channel.place.partition): channel for channel in channels}
         try:
             ends = await stable_ends(self._wire, node, list(places), committed=False)
-        except (ConnectionLost, ErrorCode):
+        except (ConnectionLost, BrokerError):
             return
         late: list[tuple[Channel, int]] = []
         for place, end in ends.items():
@@ -148,7 +148,7 @@ class OpenTransactions:
             producers = await self._wire.producers(node, place.topic, place.partition)
         except ConnectionLost:
             return
-        except ErrorCode as error:
+        except BrokerError as error:
             opened = error.name
         else:
             holders = (one for one in producers if one.open_transaction and one.opened_at <= stood)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from reconciler.model.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.shares import Place
-from reconciler.wire import ConnectionLost, ErrorCode, Wire, stable_ends
+from reconciler.wire import BrokerError, ConnectionLost, Wire, stable_ends
 
 _EVERY = 5.0
 # While there is nobody to ask for.
@@ -77,7 +77,7 @@ class SourceEnds:
         places = {(channel.place.topic, channel.place.partition): channel for channel in channels}
         try:
             ends = await stable_ends(self._wire, node, list(places), committed)
-        except (ConnectionLost, ErrorCode):
+        except (ConnectionLost, BrokerError):
             return list(channels)
         for place, end in ends.items():
             # Whoever began to read meanwhile knows better.
@@ -97,5 +97,5 @@ class SourceEnds:
             place = channel.place
             try:
                 self._leaders[place] = topics[place.topic].leader_of(place.partition).node
-            except (ErrorCode, KeyError):
+            except (BrokerError, KeyError):
                 continue

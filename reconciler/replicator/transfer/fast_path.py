@@ -139,7 +139,7 @@ class FastPath:
 
         Raises:
             ConnectionLost: no answer of the source.
-            ErrorCode: it refused a whole request.
+            BrokerError: it refused a whole request.
         """
         for channel, wanted in channels.items():
             assert channel.sides is not None, "a running channel knows its sides"

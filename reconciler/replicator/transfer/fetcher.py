@@ -18,7 +18,7 @@ from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, F
 from reconciler.replicator.transfer.pace import Effort, FetchRest, FetchSize, Pace
 from reconciler.replicator.transfer.preferred_replica import PreferredReplicas
 from reconciler.replicator.transfer.sender import Sender
-from reconciler.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Loop, Wire
+from reconciler.wire import BrokerError, ConnectionLost, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Loop, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
 _WAIT_WHILE_FULL_MS = 20
@@ -145,7 +145,7 @@ class Fetcher:
             return
         try:
             await path.run(self._asks, changed)
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             self._give_up(error)
             return
         for entry in path.entries:
@@ -240,7 +240,7 @@ class Fetcher:
             if self._key.lane:
                 await self._wire.connect()
             answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
-        except (ConnectionLost, ErrorCode) as error:
+        except (ConnectionLost, BrokerError) as error:
             self._give_up(error)
             return _LITTLE
         arrived = time.monotonic()
@@ -295,7 +295,7 @@ class Fetcher:
             return False
         return all(fetcher.is_of(self._key) for fetcher in self.peers if fetcher.is_at_work)
 
-    def _give_up(self, error: ConnectionLost | ErrorCode) -> None:
+    def _give_up(self, error: ConnectionLost | BrokerError) -> None:
         """Take note that the broker does not answer, or refuses the whole request."""
         self._size.shrink()
         now = time.monotonic()

@@ -23,10 +23,10 @@ from reconciler.replicator.transfer.pace import Quota, RequestSize, RoundTrip
 from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, LaneRequest, ProduceLanes
 from reconciler.wire import (
     Bell,
+    BrokerError,
     Closed,
     ConnectionLost,
     Direct,
-    ErrorCode,
     Job,
     Loop,
     ProduceAnswer,
@@ -225,7 +225,7 @@ class Sender:
         try:
             await second.connect()
             await second.reach(self._node)
-        except (ConnectionLost, ErrorCode):
+        except (ConnectionLost, BrokerError):
             # What is amiss with the broker, the first lane tells.
             self.lanes.failed(time.monotonic())
         except BaseException as failure:

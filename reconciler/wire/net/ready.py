@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from reconciler.wire.net.loop import Loop
-from reconciler.wire.protocol.values import ErrorCode
+from reconciler.wire.protocol.values import BrokerError
 
 T = TypeVar("T")
 
@@ -25,13 +25,13 @@ async def when_ready(loop: Loop, ask: Callable[[], Awaitable[T]], not_yet: Colle
         seconds: after so many there is no further try.
 
     Raises:
-        ErrorCode: another one, or one of them for too long.
+        BrokerError: another one, or one of them for too long.
     """
     deadline, pause = time.monotonic() + seconds, _PAUSE
     while True:
         try:
             return await ask()
-        except ErrorCode as error:
+        except BrokerError as error:
             if error.code not in not_yet or time.monotonic() > deadline:
                 raise
         await loop.sleep(pause)

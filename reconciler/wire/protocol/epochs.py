@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest
 
-from reconciler.wire.protocol.values import ErrorCode
+from reconciler.wire.protocol.values import BrokerError
 
 _CONSUMER = -1
 
@@ -44,7 +44,7 @@ def ends(asks: Sequence[Ask], answer: Any) -> dict[Ask, int | Exception]:
     """
     by_place = {(ask.topic, ask.partition): ask for ask in asks}
     return {
-        by_place[topic.topic, one.partition]: ErrorCode(one.error_code) if one.error_code else int(one.end_offset)
+        by_place[topic.topic, one.partition]: BrokerError(one.error_code) if one.error_code else int(one.end_offset)
         for topic in answer.topics
         for one in topic.partitions
     }

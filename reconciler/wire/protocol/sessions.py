@@ -8,14 +8,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
+from reconciler.wire.protocol.error_codes import ErrorCode
 from reconciler.wire.protocol.fetching import Fetched, FetchTurn
 from reconciler.wire.protocol.values import FetchAsk
 
 # Errors of a whole request that say that the session is not there, or not as we thought: begin a new one.
-FETCH_SESSION_ID_NOT_FOUND = 70
-INVALID_FETCH_SESSION_EPOCH = 71
-FETCH_SESSION_TOPIC_ID_ERROR = 106
-_OVER = frozenset((FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR))
+_OVER = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
 
 _LAST_EPOCH = 2**31 - 1
 

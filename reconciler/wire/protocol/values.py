@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import kafka.errors as kafka_errors
 
+from reconciler.wire.protocol.error_codes import ErrorCode, error_name
+
 
 class ConnectionLost(Exception):
     """No answer: what the request did at the broker is not known.
@@ -38,10 +40,7 @@ class BrokenAnswer(ConnectionLost):
     code = "AB308"
 
 
-_LEADER_NOT_AVAILABLE = 5
-
-
-class ErrorCode(Exception):
+class BrokerError(Exception):
     """The broker answered with an error.
 
     Attributes:
@@ -69,12 +68,6 @@ def said(error: BaseException) -> str:
 
 def _in_words(kind: type[BaseException]) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__.removesuffix("Error")).lower()
-
-
-def error_name(code: int) -> str:
-    """Return Kafka's name for an error code, such as `NOT_LEADER_OR_FOLLOWER`."""
-    kind = kafka_errors.for_code(code)
-    return str(getattr(kind, "message", kind.__name__)) or f"error {code}"
 
 
 def by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
@@ -106,11 +99,11 @@ class TopicInfo:
         """Return who leads a partition.
 
         Raises:
-            ErrorCode: what the answer says of the topic or the partition; LEADER_NOT_AVAILABLE where nobody leads it.
+            BrokerError: what the answer says of the topic or the partition; LEADER_NOT_AVAILABLE where nobody leads it.
         """
         leader = self.partitions.get(partition)
         if self.error or leader is None or leader.error or leader.node < 0:
-            raise ErrorCode(self.error or (leader.error if leader else 0) or _LEADER_NOT_AVAILABLE)
+            raise BrokerError(self.error or (leader.error if leader else 0) or ErrorCode.LEADER_NOT_AVAILABLE)
         return leader
 
 
@@ -143,9 +136,9 @@ class FetchAnswer(NamedTuple):
     nearest: int = -1
 
     def raise_error(self) -> None:
-        """Raise ErrorCode when the broker answered with an error."""
+        """Raise BrokerError when the broker answered with an error."""
         if self.error:
-            raise ErrorCode(self.error)
+            raise BrokerError(self.error)
 
 
 class ProduceAsk(NamedTuple):

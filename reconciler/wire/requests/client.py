@@ -17,14 +17,15 @@ from reconciler.wire.net.loop import Loop
 from reconciler.wire.net.manager import socket_options
 from reconciler.wire.net.pending import PendingProduce, answers_of, connection_lost
 from reconciler.wire.protocol import classic, fast_path, fetching, producing
+from reconciler.wire.protocol.error_codes import ErrorCode
 from reconciler.wire.protocol.fetching import FetchBounds, Fetched, FetchTurn, RawFetch
 from reconciler.wire.protocol.frame_limits import LARGEST_BATCH, LONGEST_SETUP_MS
 from reconciler.wire.protocol.library import FetchRequest, Future, InitProducerIdRequest, ProduceRequest, kafka_errors
 from reconciler.wire.protocol.producing import RawProduce
 from reconciler.wire.protocol.sessions import FetchSession
 from reconciler.wire.protocol.values import (
+    BrokerError,
     ConnectionLost,
-    ErrorCode,
     FetchAnswer,
     FetchAsk,
     ProduceAnswer,
@@ -35,7 +36,6 @@ from reconciler.wire.requests.lookups import Questions
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 EARLIEST, LATEST = -2, -1
-UNSUPPORTED_VERSION = 35
 # The epoch of a fetch without a session, and how often a session is begun anew before an error is an error.
 _NO_SESSION, _SESSION_TRIES = -1, 2
 _NOT_CONNECTED = "not connected yet"
@@ -146,14 +146,14 @@ class Wire(Questions):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the whole request was refused.
+            BrokerError: the whole request was refused.
         """
         names = {ask.topic_id.bytes: ask.topic for ask in asks if ask.topic_id is not None}
         turn = FetchTurn(0, _NO_SESSION, asks)
         by_id = all(ask.topic_id is not None for ask in asks)
         fetched, _ = await self._fetch(node, FetchBounds(wait_ms, max_bytes, committed), turn, names, by_id)
         if fetched.error:
-            raise ErrorCode(fetched.error)
+            raise BrokerError(fetched.error)
         return fetched.answers
 
     async def fetch_more(self, session: FetchSession, wait_ms: int, max_bytes: int) -> list[FetchAnswer]:
@@ -161,7 +161,7 @@ class Wire(Questions):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the whole request was refused.
+            BrokerError: the whole request was refused.
         """
         bounds = FetchBounds(wait_ms, max_bytes, session.committed, session.rack)
         for _ in range(_SESSION_TRIES):
@@ -174,7 +174,7 @@ class Wire(Questions):
             if session.answered(fetched):
                 break
         if fetched.error:
-            raise ErrorCode(fetched.error)
+            raise BrokerError(fetched.error)
         return fetched.answers
 
     def decoded(self, session: FetchSession, data: bytes) -> Fetched:
@@ -190,14 +190,14 @@ class Wire(Questions):
         """Return what came, as `fetch_more` does, of an answer to a request that went on with a session.
 
         Raises:
-            ErrorCode: the whole request was refused.
+            BrokerError: the whole request was refused.
             Unreadable: it is not laid out as an answer.
         """
         fetched = self.decoded(session, data)
         if not session.answered(fetched):
             return []
         if fetched.error:
-            raise ErrorCode(fetched.error)
+            raise BrokerError(fetched.error)
         return fetched.answers
 
     async def _fetch(
@@ -343,7 +343,7 @@ class Wire(Questions):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: refused, or the coordinator is not ready.
+            BrokerError: refused, or the coordinator is not ready.
         """
         node = await self.coordinator(transactional_id)
         request = InitProducerIdRequest(
@@ -355,7 +355,7 @@ class Wire(Questions):
         )
         answer = await self._send(request, node)
         if answer.error_code:
-            raise ErrorCode(answer.error_code)
+            raise BrokerError(answer.error_code)
         return int(answer.producer_id)
 
     def _met(self, brokers: Iterable[int]) -> None:
@@ -370,7 +370,7 @@ class Wire(Questions):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: UNSUPPORTED_VERSION, the broker does not know such requests.
+            BrokerError: ErrorCode.UNSUPPORTED_VERSION, the broker does not know such requests.
         """
         return await self._send(request, node)
 
@@ -389,7 +389,7 @@ class Wire(Questions):
         try:
             return await pending
         except kafka_errors.IncompatibleBrokerVersion as error:
-            raise ErrorCode(UNSUPPORTED_VERSION, str(error)) from None
+            raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
         except Exception as error:
             # The library hands on whatever broke the connection, its own errors and others.
             raise connection_lost(self.cluster, error) from None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.wire.protocol.error_codes import ErrorCode
 from reconciler.wire.protocol.library import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -21,8 +22,8 @@ from reconciler.wire.protocol.library import (
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
 )
-from reconciler.wire.protocol.values import ErrorCode, by_topic
-from reconciler.wire.requests.client import UNSUPPORTED_VERSION, Wire
+from reconciler.wire.protocol.values import BrokerError, by_topic
+from reconciler.wire.requests.client import Wire
 from reconciler.wire.requests.group import Membership
 from reconciler.wire.requests.transactions import Transactor
 
@@ -37,7 +38,7 @@ _OFFSET_COMMIT_WITH_MEMBER = 2
 _INIT_PRODUCER_ID = 4
 _NONE = -1
 # What is wrong with a partition, and not with the producer; the others are answered OPERATION_NOT_ATTEMPTED then.
-_OF_PARTITIONS = frozenset({3, 29})
+_OF_PARTITIONS = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class CommittedPosition:
     note: str
 
 
-class PartitionsRefused(ErrorCode):
+class PartitionsRefused(BrokerError):
     """Partitions, or positions of them, were not added to a transaction, which cannot go on as it was to.
 
     Attributes:
@@ -71,7 +72,7 @@ async def add_partitions(wire: Wire, transactor: Transactor, logs: Iterable[Log]
     Raises:
         ConnectionLost: no answer: `settle` before anything else.
         PartitionsRefused: some were refused, so none was added.
-        ErrorCode: refused; CONCURRENT_TRANSACTIONS while the transaction before has markers to be written.
+        BrokerError: refused; CONCURRENT_TRANSACTIONS while the transaction before has markers to be written.
     """
     topics: Any = [
         AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=partitions)
@@ -104,7 +105,7 @@ async def in_doubt(wire: Wire, node: int, logs: Iterable[Log], producer_id: int)
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: refused.
+        BrokerError: refused.
     """
     topics: Any = [
         DescribeProducersRequest.TopicRequest(name=name, partition_indexes=partitions)
@@ -112,8 +113,8 @@ async def in_doubt(wire: Wire, node: int, logs: Iterable[Log], producer_id: int)
     ]
     try:
         answer = await wire.ask(DescribeProducersRequest(topics=topics), node)
-    except ErrorCode as error:
-        if error.code == UNSUPPORTED_VERSION:
+    except BrokerError as error:
+        if error.code == ErrorCode.UNSUPPORTED_VERSION:
             return set()
         raise
     return {
@@ -132,7 +133,7 @@ async def add_offsets(wire: Wire, transactor: Transactor, group: str) -> None:
 
     Raises:
         ConnectionLost: no answer: `settle` before anything else.
-        ErrorCode: refused, or not ready yet.
+        BrokerError: refused, or not ready yet.
     """
     request = AddOffsetsToTxnRequest(
         transactional_id=transactor.transactional_id,
@@ -158,7 +159,7 @@ async def commit_positions(
     Raises:
         ConnectionLost: no answer.
         PartitionsRefused: some were refused for what their topics are; the transaction can hold the others alone.
-        ErrorCode: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
+        BrokerError: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
     """
     of_topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
     topics = _positions_of_topics(of_topic, of_topic.TxnOffsetCommitRequestPartition, positions)
@@ -183,7 +184,7 @@ async def commit_positions(
     }
     for code in codes.values():
         if code not in _OF_PARTITIONS:
-            raise ErrorCode(code)
+            raise BrokerError(code)
     if codes:
         raise PartitionsRefused(codes)
 
@@ -193,7 +194,7 @@ async def end(wire: Wire, transactor: Transactor, committed: bool) -> None:
 
     Raises:
         ConnectionLost: no answer: `settle`, then ask for the positions.
-        ErrorCode: refused, or not ready yet.
+        BrokerError: refused, or not ready yet.
     """
     request = EndTxnRequest(
         transactional_id=transactor.transactional_id,
@@ -217,12 +218,12 @@ async def commit_acknowledged(
 
     Raises:
         ConnectionLost: no answer: they may be committed or not.
-        ErrorCode: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
+        BrokerError: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
     """
     codes = await commit(wire, who, positions)
     for code in codes.values():
         if code not in _OF_PARTITIONS:
-            raise ErrorCode(code)
+            raise BrokerError(code)
     return codes
 
 
@@ -236,7 +237,7 @@ async def commit(wire: Wire, who: Membership, positions: Mapping[Log, CommittedP
 
     Raises:
         ConnectionLost: no answer: they may be committed or not.
-        ErrorCode: the broker does not know such requests.
+        BrokerError: the broker does not know such requests.
     """
     of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
     topics = _positions_of_topics(of_topic, of_topic.OffsetCommitRequestPartition, positions)
@@ -264,7 +265,7 @@ async def idempotent_producer(wire: Wire) -> int:
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: refused, or not ready yet; UNSUPPORTED_VERSION where there are no such producers.
+        BrokerError: refused, or not ready yet; ErrorCode.UNSUPPORTED_VERSION where there are no such producers.
     """
     request = InitProducerIdRequest(
         transactional_id=None,
@@ -292,7 +293,7 @@ async def positions(
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: refused; UNSTABLE_OFFSET_COMMIT as said.
+        BrokerError: refused; UNSTABLE_OFFSET_COMMIT as said.
     """
     topics: Any = [
         OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=partitions)
@@ -335,4 +336,4 @@ def _positions_of_topics(of_topic: Any, of_partition: Any, positions: Mapping[Lo
 
 def _check(code: int) -> None:
     if code:
-        raise ErrorCode(code)
+        raise BrokerError(code)

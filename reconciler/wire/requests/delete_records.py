@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.wire.protocol.library import DeleteRecordsRequest
-from reconciler.wire.protocol.values import ErrorCode
+from reconciler.wire.protocol.values import BrokerError
 from reconciler.wire.requests.client import Wire
 
 # Less than a request may take, so that the broker says itself that its replicas are late.
@@ -17,7 +17,7 @@ async def delete_records(wire: Wire, node: int, topic: str, partition: int, befo
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the leader refuses, or its replicas are late (REQUEST_TIMED_OUT).
+        BrokerError: the leader refuses, or its replicas are late (REQUEST_TIMED_OUT).
     """
     place: Any = DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition(
         partition_index=partition, offset=before
@@ -26,5 +26,5 @@ async def delete_records(wire: Wire, node: int, topic: str, partition: int, befo
     answer = await wire.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=_REPLICAS_MS), node)
     found = answer.topics[0].partitions[0]
     if found.error_code:
-        raise ErrorCode(found.error_code)
+        raise BrokerError(found.error_code)
     return int(found.low_watermark)

@@ -6,7 +6,7 @@ Nothing is written.
 from __future__ import annotations
 
 from reconciler.wire.protocol.library import CreateTopicsRequest, DescribeClusterRequest
-from reconciler.wire.protocol.values import ErrorCode
+from reconciler.wire.protocol.values import BrokerError
 from reconciler.wire.requests.client import Wire
 
 _TELLS_FENCED = 2
@@ -21,11 +21,11 @@ async def registered_brokers(wire: Wire) -> frozenset[int] | None:
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: refused.
+        BrokerError: refused.
     """
     answer = await wire.ask(DescribeClusterRequest(include_fenced_brokers=True, max_version=_TELLS_FENCED), None)
     if answer.error_code:
-        raise ErrorCode(answer.error_code)
+        raise BrokerError(answer.error_code)
     if answer.version < _TELLS_FENCED:
         return None
     return frozenset(int(broker.broker_id) for broker in answer.brokers)
@@ -40,7 +40,7 @@ async def default_replicas(wire: Wire, topic: str) -> int | None:
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: brokers are too old (before 2.4).
+        BrokerError: brokers are too old (before 2.4).
     """
     new = CreateTopicsRequest.CreatableTopic(
         name=topic, num_partitions=1, replication_factor=_DEFAULT, assignments=[], configs=[]

@@ -18,7 +18,7 @@ from reconciler.wire.protocol.library import (
     LeaveGroupRequest,
     SyncGroupRequest,
 )
-from reconciler.wire.protocol.values import ConnectionLost, ErrorCode
+from reconciler.wire.protocol.values import BrokerError, ConnectionLost
 from reconciler.wire.requests.client import Wire
 from reconciler.wire.requests.lookups import GROUP
 
@@ -78,7 +78,7 @@ class GroupWire(Wire):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: refused, or there is none just now.
+            BrokerError: refused, or there is none just now.
         """
         with self._begun_anew_when_lost():
             return await self.coordinator(group, GROUP)
@@ -134,7 +134,7 @@ class GroupWire(Wire):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the generation has passed, or this is no member any more.
+            BrokerError: the generation has passed, or this is no member any more.
         """
         dealt = [
             SyncGroupRequest.SyncGroupRequestAssignment(member_id=member, assignment=share)
@@ -151,7 +151,7 @@ class GroupWire(Wire):
         )
         answer = await self._ask(request, who.node, patience)
         if answer.error_code:
-            raise ErrorCode(answer.error_code)
+            raise BrokerError(answer.error_code)
         return bytes(answer.assignment)
 
     async def heartbeat(self, who: Membership) -> int:
@@ -170,24 +170,24 @@ class GroupWire(Wire):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: refused; members that were none already are no error.
+            BrokerError: refused; members that were none already are no error.
         """
         leaving = [LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None) for member in members]
         # From version 3 on one request names several members.
         request = LeaveGroupRequest(group_id=who.group, members=leaving, min_version=3)
         answer = await self._ask(request, who.node)
         if answer.error_code:
-            raise ErrorCode(answer.error_code)
+            raise BrokerError(answer.error_code)
 
     async def members(self, who: Membership) -> list[Listed]:
         """Return the group's members.
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: refused, or the node does not coordinate the group any more.
+            BrokerError: refused, or the node does not coordinate the group any more.
         """
         request = DescribeGroupsRequest(groups=[who.group], include_authorized_operations=False, max_version=5)
         (found,) = (await self._ask(request, who.node)).groups
         if found.error_code:
-            raise ErrorCode(found.error_code)
+            raise BrokerError(found.error_code)
         return [Listed(member.member_id, member.client_id) for member in found.members]

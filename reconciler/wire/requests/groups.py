@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.wire.protocol.error_codes import ErrorCode
 from reconciler.wire.protocol.library import ListGroupsRequest, OffsetFetchRequest
-from reconciler.wire.protocol.values import ErrorCode
-from reconciler.wire.requests.client import UNSUPPORTED_VERSION, Wire
+from reconciler.wire.protocol.values import BrokerError
+from reconciler.wire.requests.client import Wire
 from reconciler.wire.requests.commits import Log
 
 _CLASSIC = "classic"
@@ -49,7 +50,7 @@ class CommittedOffset:
     epoch: int
 
 
-Found = dict[Log, CommittedOffset] | ErrorCode
+Found = dict[Log, CommittedOffset] | BrokerError
 """What a group has committed, or why its coordinator does not tell."""
 
 
@@ -58,11 +59,11 @@ async def listed(wire: Wire, node: int) -> list[ListedGroup]:
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: refused, or not ready.
+        BrokerError: refused, or not ready.
     """
     answer = await wire.ask(ListGroupsRequest(states_filter=[], types_filter=[]), node)
     if answer.error_code:
-        raise ErrorCode(answer.error_code)
+        raise BrokerError(answer.error_code)
     found = []
     for group in answer.groups:
         # Brokers from 3.8 on say what a group is; before there were none of other kinds without a protocol.
@@ -76,14 +77,14 @@ async def committed(wire: Wire, node: int, groups: Sequence[str]) -> dict[str, F
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the broker does not know such requests.
+        BrokerError: the broker does not know such requests.
     """
     asked: Any = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
     request = OffsetFetchRequest(groups=asked, min_version=_MANY_GROUPS, max_version=_BY_NAME)
     try:
         answer = await wire.ask(request, node)
-    except ErrorCode as error:
-        if error.code != UNSUPPORTED_VERSION:
+    except BrokerError as error:
+        if error.code != ErrorCode.UNSUPPORTED_VERSION:
             raise
         return {group: await _committed_of(wire, node, group) for group in groups}
     return {group.group_id: _found(group) for group in answer.groups}
@@ -96,7 +97,7 @@ async def _committed_of(wire: Wire, node: int, group: str) -> Found:
 
 def _found(answer: Any) -> Found:
     if answer.error_code:
-        return ErrorCode(answer.error_code)
+        return BrokerError(answer.error_code)
     return {
         (topic.name, one.partition_index): CommittedOffset(
             int(one.committed_offset), one.metadata or "", int(one.committed_leader_epoch)

@@ -21,7 +21,7 @@ from reconciler.wire.protocol.library import (
     ListOffsetsRequest,
     MetadataRequest,
 )
-from reconciler.wire.protocol.values import ConnectionLost, ErrorCode, Leader, ProducerState, TopicInfo, by_topic
+from reconciler.wire.protocol.values import BrokerError, ConnectionLost, Leader, ProducerState, TopicInfo, by_topic
 
 # What a coordinator is asked for by.
 GROUP, TRANSACTIONAL_ID = 0, 1
@@ -79,7 +79,7 @@ class Questions(ABC):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the leader refuses, for example as its epoch is another.
+            BrokerError: the leader refuses, for example as its epoch is another.
         """
         return await self.epoch_end(node, topic, partition, epoch, epoch)
 
@@ -95,7 +95,7 @@ class Questions(ABC):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the leader refuses.
+            BrokerError: the leader refuses.
         """
         end = await self._gather("epochs", node, self._epoch_ends).get(epochs.Ask(topic, partition, current, asked))
         return None if end < 0 else int(end)
@@ -105,7 +105,7 @@ class Questions(ABC):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the leader refuses.
+            BrokerError: the leader refuses.
         """
         # One request may name a partition once.
         gather = self._gather(f"offset {which}", node, partial(self._offsets, which))
@@ -116,7 +116,7 @@ class Questions(ABC):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: the leader refuses.
+            BrokerError: the leader refuses.
         """
         found: list[ProducerState] = await self._gather("producers", node, self._producers).get((topic, partition))
         return found
@@ -126,7 +126,7 @@ class Questions(ABC):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: refused, or there is none just now.
+            BrokerError: refused, or there is none just now.
         """
         await self.connect()
         gather = self._gather(f"coordinator {key_type}", 0, partial(self._coordinators, key_type))
@@ -137,7 +137,7 @@ class Questions(ABC):
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: UNSUPPORTED_VERSION, the broker does not know such requests.
+            BrokerError: UNSUPPORTED_VERSION, the broker does not know such requests.
         """
         return int(await self._gather("transactions", node, self._transaction_codes).get(transactional_id))
 
@@ -193,7 +193,7 @@ class Questions(ABC):
         )
         answer = await self._send(request, node)
         return {
-            (topic.name, one.partition_index): ErrorCode(one.error_code) if one.error_code else int(one.offset)
+            (topic.name, one.partition_index): BrokerError(one.error_code) if one.error_code else int(one.offset)
             for topic in answer.topics
             for one in topic.partitions
         }
@@ -207,7 +207,7 @@ class Questions(ABC):
         ]
         answer = await self._send(DescribeProducersRequest(topics=asked), node)
         return {
-            (topic.name, one.partition_index): ErrorCode(one.error_code, one.error_message)
+            (topic.name, one.partition_index): BrokerError(one.error_code, one.error_message)
             if one.error_code
             else [
                 ProducerState(p.producer_id, p.producer_epoch, p.last_sequence, begin >= 0, p.coordinator_epoch, begin)
@@ -226,7 +226,7 @@ class Questions(ABC):
             answer = await self._send(find, None)
             places = {one.key: one for one in answer.coordinators} if answer.coordinators else {some[0]: answer}
             for key, one in places.items():
-                found[key] = ErrorCode(one.error_code, one.error_message) if one.error_code else int(one.node_id)
+                found[key] = BrokerError(one.error_code, one.error_message) if one.error_code else int(one.node_id)
         return found
 
     async def _transaction_codes(self, node: int, ids: Sequence[str]) -> dict[str, int | Exception]:

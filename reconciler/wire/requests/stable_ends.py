@@ -28,7 +28,7 @@ async def stable_ends(
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: UNSUPPORTED_VERSION, the broker does not know such requests.
+        BrokerError: UNSUPPORTED_VERSION, the broker does not know such requests.
     """
     place = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     asked = [

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.wire.protocol.error_codes import ErrorCode
 from reconciler.wire.protocol.library import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -18,10 +19,9 @@ from reconciler.wire.protocol.library import (
     ListTransactionsRequest,
     WriteTxnMarkersRequest,
 )
-from reconciler.wire.protocol.values import ConnectionLost, ErrorCode
-from reconciler.wire.requests.client import UNSUPPORTED_VERSION, Wire
+from reconciler.wire.protocol.values import BrokerError, ConnectionLost
+from reconciler.wire.requests.client import Wire
 
-_TRANSACTIONAL_ID_NOT_FOUND = 105
 # An unfinished transaction whose owner is gone is aborted by its coordinator after this time.
 _TIMEOUT_MS = 60_000
 _CLASSIC = 3
@@ -81,7 +81,7 @@ async def settle(wire: Wire, transactional_id: str, node: int | None = None) -> 
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: refused, or not ready yet.
+        BrokerError: refused, or not ready yet.
     """
     at = await wire.coordinator(transactional_id) if node is None else node
     request = InitProducerIdRequest(
@@ -101,16 +101,16 @@ async def was_used(wire: Wire, transactional_id: str) -> bool:
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: refused, or not ready yet.
+        BrokerError: refused, or not ready yet.
     """
     node = await wire.coordinator(transactional_id)
     try:
         code = await wire.transaction_code(node, transactional_id)
-    except ErrorCode as error:
-        if error.code == UNSUPPORTED_VERSION:
+    except BrokerError as error:
+        if error.code == ErrorCode.UNSUPPORTED_VERSION:
             return True
         raise
-    if code == _TRANSACTIONAL_ID_NOT_FOUND:
+    if code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
         return False
     _check(code)
     return True
@@ -137,7 +137,7 @@ async def _states_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, tup
         request = ListTransactionsRequest(state_filters=[], producer_id_filters=list(producer_ids), max_version=0)
         try:
             answer = await wire.ask(request, node)
-        except (ConnectionLost, ErrorCode):
+        except (ConnectionLost, BrokerError):
             continue
         found |= {
             int(one.producer_id): (str(one.transactional_id), str(one.transaction_state))
@@ -157,7 +157,7 @@ async def unfinished(wire: Wire, prefix: str) -> list[str]:
         request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], max_version=0)
         try:
             answer = await wire.ask(request, node)
-        except (ConnectionLost, ErrorCode):
+        except (ConnectionLost, BrokerError):
             continue
         found |= {
             str(one.transactional_id)
@@ -172,7 +172,7 @@ async def begin(wire: Wire, transactor: Transactor, topic: str, partition: int) 
 
     Raises:
         ConnectionLost: no answer: `settle` before anything else.
-        ErrorCode: refused, or not ready yet.
+        BrokerError: refused, or not ready yet.
     """
     place: Any = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
     request = AddPartitionsToTxnRequest(
@@ -191,7 +191,7 @@ async def abort(wire: Wire, transactor: Transactor) -> None:
 
     Raises:
         ConnectionLost: no answer: `settle` before anything else.
-        ErrorCode: refused, or not ready yet.
+        BrokerError: refused, or not ready yet.
     """
     request = EndTxnRequest(
         transactional_id=transactor.transactional_id,
@@ -211,7 +211,7 @@ async def write_markers(wire: Wire, node: int, markers: Markers) -> None:
 
     Raises:
         ConnectionLost: no answer: any number of them may be in the log, or come there later.
-        ErrorCode: the broker refused at least one.
+        BrokerError: the broker refused at least one.
     """
     one: Any = WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=markers.producer_id,
@@ -233,4 +233,4 @@ async def write_markers(wire: Wire, node: int, markers: Markers) -> None:
 
 def _check(code: int) -> None:
     if code:
-        raise ErrorCode(code)
+        raise BrokerError(code)
