@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from bench.commands import control, crowd, groups, latency, padding, race, soak, verify
-from reconciler.model.errors import AnabranchError
+from reconciler.model.base.errors import AnabranchError
 
 _INTERRUPTED = 130
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from bench.topics import admin
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 # Of a broker: cleaning takes no more turns than it must. A pass remembers all keys of a partition.
 EAGER_BROKER = {

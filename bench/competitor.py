@@ -16,7 +16,7 @@ from bench.sample import sample_fault
 from bench.segments import TopicLog
 from bench.topics import remove
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 _TAIL_LINES = 30
 

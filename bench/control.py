@@ -34,7 +34,7 @@ from bench.table import machine_lines, noise_line, table
 from bench.tally import Tally
 from bench.topics import admin
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.state.confluent.bindings import EVERY
 
 _ANSWER_SECONDS = 60

@@ -23,9 +23,9 @@ from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.service.rounds import Round, Rounds
 from reconciler.declare import load
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Move
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Move
 
 _TOPIC = "orders"
 _RECORDS = 1_000

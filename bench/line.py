@@ -28,7 +28,7 @@ from types import TracebackType
 
 import psutil
 
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 NEAR, FAR = "10.111.0.1", "10.111.0.2"
 _MASK = "255.255.255.0"

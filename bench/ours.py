@@ -19,7 +19,7 @@ from bench.competitor import Replicator, Scene, end, fault
 from reconciler.embedded import EmbeddedCluster
 from reconciler.embedded.launch import start_child
 from reconciler.embedded.ports import HOST, PortLease
-from reconciler.model.flow import OffsetsMode
+from reconciler.model.declared.flow import OffsetsMode
 
 _COMMAND = (sys.executable, "-m", "reconciler.cli.main")
 _END_SECONDS = 60.0

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 _SENT = struct.Struct(">q")
 _NS = 10**9

@@ -28,7 +28,7 @@ from bench.segments import LogFacts, TopicLog
 from bench.topics import create, remove
 from bench.watch import Measurement, Watch
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 TOPIC = "orders"
 _USER = "bench"

@@ -25,7 +25,7 @@ from bench.procs import Memory, ProcessTree
 from bench.sample import ends_fault
 from bench.topics import create, ends
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 TOPIC = "parcels"
 SMALLEST, LARGEST = 100, 1_000_000

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 _ANSWER_SECONDS = 30
 _PAUSE = 0.2

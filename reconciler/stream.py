@@ -15,10 +15,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from reconciler.model.errors import AnabranchError, Refused
-from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
-from reconciler.model.text import shown
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, Refused
+from reconciler.model.base.text import shown
+from reconciler.model.declared.topology import Topology
+from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
 from reconciler.replicator.driver.driver import new_run, prepare
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.replicator.driver.spark_session import ledger_frame

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reconciler.model.errors import AnabranchError, Problem, Refused
-from reconciler.model.outcome import Failure, Outcome
-from reconciler.model.removals import Removal
-from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan, RevokeAcl, Step
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.outcome import Failure, Outcome
+from reconciler.model.planning.removals import Removal
+from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan, RevokeAcl, Step
 from reconciler.provision.work import MayChange, Progress, Work, put_in_force
 from stacks.command import Command
 from stacks.datacenter import DataCenterWork, Setting

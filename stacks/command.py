@@ -18,7 +18,7 @@ from typing import Any
 from pulumi import automation
 from pulumi.automation.errors import create_command_error
 
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Locked, Problem
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Locked, Problem
 
 OnOutput = Callable[[str], Any]
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from pulumi.automation import OpType
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused
-from reconciler.model.steps import (
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem, Refused
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import (
     AclChange,
     AddPartitions,
     AlterConfig,
@@ -27,7 +28,6 @@ from reconciler.model.steps import (
     Step,
     TopicChange,
 )
-from reconciler.model.topology import Topology
 from reconciler.observe.record import write_observed
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.files import read_json, write_private
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.base.files import read_json, write_private
 
 VARIABLE = "ANABRANCH_HANDOVER"
 

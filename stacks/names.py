@@ -6,9 +6,9 @@ each of them, changed, makes another ACL.
 
 from __future__ import annotations
 
-from reconciler.model.acl import ResourceKind
-from reconciler.model.binding import Binding
-from reconciler.model.desired import WholeAcl, WholeTopic
+from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.requirements import ResourceKind
+from reconciler.model.planning.desired import WholeAcl, WholeTopic
 
 TOPIC_TYPE = "kafka:index/topic:Topic"
 ACL_TYPE = "kafka:index/acl:Acl"

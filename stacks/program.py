@@ -18,13 +18,13 @@ from pathlib import Path
 import pulumi
 
 from reconciler.declare import load
-from reconciler.model.desired import WholeTopic
-from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, DeclaredInputError, Problem
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.desired import WholeTopic
 from reconciler.observe.record import OLDEST_SECONDS, read_observed
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
-from reconciler.plan.offsets import Observed
+from reconciler.plan.copies.offsets import Observed
 from reconciler.plan.whole import as_it_stands, whole_acls, whole_topics
 from stacks.handover import Handover
 from stacks.names import name_of

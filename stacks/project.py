@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reconciler.declare.documents.resources import locate
-from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.base.errors import DeclaredInputError, Problem
 
 PROJECT_FILE = "Pulumi.yaml"
 START_FILE = "stacks/__main__.py"

@@ -12,9 +12,9 @@ from typing import Any
 import pulumi
 import pulumi_kafka as kafka
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.references import Reference, settled
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.connection.references import Reference, settled
+from reconciler.model.declared.cluster import Cluster
 
 TIMEOUT_SECONDS = 120
 PROTOCOL_VERSION = "2.7.0"

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pulumi
 import pulumi_kafka as kafka
 
-from reconciler.model.desired import WholeAcl, WholeTopic
+from reconciler.model.planning.desired import WholeAcl, WholeTopic
 from stacks.names import KINDS, name_of, pattern_type, spelled
 
 FLOW_TYPE = "anabranch:index:Flow"

@@ -16,7 +16,7 @@ from typing import Any
 from pulumi import automation
 
 import reconciler
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 from stacks.command import Command, failure
 from stacks.events import Events
 from stacks.state import Deployment

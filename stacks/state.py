@@ -21,9 +21,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.model.binding import Binding
-from reconciler.model.desired import WholeAcl, WholeTopic
-from reconciler.plan.offsets import Observed
+from reconciler.model.acls.binding import Binding
+from reconciler.model.planning.desired import WholeAcl, WholeTopic
+from reconciler.plan.copies.offsets import Observed
 from reconciler.plan.whole import as_it_stands
 from stacks.names import ACL_TYPE, TOPIC_TYPE, acl_name, name_in, name_of, topic_name
 

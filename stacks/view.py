@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from reconciler.model.desired import WholeAcl, WholeTopic
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.desired import WholeAcl, WholeTopic
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import Plan
 from reconciler.plan.ahead import rests_on
-from reconciler.plan.offsets import Observed
+from reconciler.plan.copies.offsets import Observed
 from reconciler.plan.whole import whole_acls, whole_topics
 
 

@@ -16,8 +16,8 @@ from bench.ours import Anabranch
 from bench.profiles import PROFILES, Profile
 from bench.race import race
 from bench.report import report
-from reconciler.model.errors import AnabranchError
-from reconciler.model.flow import OFFSETS_MODES, OffsetsMode
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.flow import OFFSETS_MODES, OffsetsMode
 
 _QUICK_RECORDS = 300_000
 _TEXT = "let Anabranch, MirrorMaker 2 and a Kafka follower replicate the same topic in turn"

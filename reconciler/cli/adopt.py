@@ -14,9 +14,9 @@ from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stde
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, show_plan, tell_away, tell_next
 from reconciler.cli.targeting import Topics, check_names
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import Plan
 
 
 def adopt(

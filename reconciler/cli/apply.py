@@ -28,11 +28,11 @@ from reconciler.cli.planning import (
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import WaveGate
 from reconciler.cli.targeting import Topics
-from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, Refused
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.removals import DeletionKind
-from reconciler.model.steps import Notice, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, DeclaredInputError, Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.removals import DeletionKind
+from reconciler.model.planning.steps import Notice, Plan
 
 if TYPE_CHECKING:
     from reconciler.report.plan.file import SavedPlan
@@ -174,7 +174,7 @@ class _Planning:
         Raises:
             Refused: AB407, it is not what would be done now; AB420, AB421 or AB447.
         """
-        from reconciler.plan.moved import moved
+        from reconciler.plan.findings.moved import moved
         from reconciler.report.plan.to_json import plan_json
 
         plan, observed = observe_and_plan(self.topology, self.targets, self.scope)
@@ -184,8 +184,8 @@ class _Planning:
         return plan
 
     def _guard(self, plan: Plan, observed: Mapping[str, ObservedCluster]) -> None:
-        from reconciler.plan.deletions import check_deletions
-        from reconciler.plan.owners import check_owner
+        from reconciler.plan.guardrails.owners import check_owner
+        from reconciler.plan.removal.deletion_limit import check_deletions
 
         check_owner(self.topology, observed, self.targets, self.take_over)
         check_deletions(plan, observed, self.allowed, self.scope.topics)
@@ -200,7 +200,7 @@ def _read(topology: Topology, path: Path, clusters: Sequence[str] | None, topics
         DeclaredInputError: AB183, it is no plan file.
         Refused: AB412, the plan was made from other files than these.
     """
-    from reconciler.plan.moved import moved
+    from reconciler.plan.findings.moved import moved
     from reconciler.report.plan.file import read_plan
 
     if clusters or topics:

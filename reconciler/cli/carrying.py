@@ -11,10 +11,10 @@ from reconciler.cli.locking import Locks
 from reconciler.cli.planning import PlanFormat
 from reconciler.cli.provisioner import Provisioning
 from reconciler.cli.rollout import WaveGate, in_waves
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.outcome import Outcome
-from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan
 
 
 def state_apart(plan: Plan) -> Plan:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from reconciler.model.errors import Problem
-from reconciler.model.text import json_text
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem
+from reconciler.model.base.text import json_text
+from reconciler.model.declared.topology import Topology
 
 if TYPE_CHECKING:
     from reconciler.cli.log import EventLog

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import ask, stderr_console
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.removals import DELETION_KINDS, DeleteTopic, DeletionKind
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.removals import DELETION_KINDS, DeleteTopic, DeletionKind
+from reconciler.model.planning.steps import Plan
 
 _OPTION = "--allow-delete"
 # Longer numbers are no counts.

@@ -13,7 +13,7 @@ import typer
 
 from reconciler.cli.apply import apply
 from reconciler.cli.common import dim, stdout_console
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 if TYPE_CHECKING:
     from reconciler.demo.compare import Comparison

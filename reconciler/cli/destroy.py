@@ -16,12 +16,12 @@ from reconciler.cli.locking import Locks
 from reconciler.cli.owning import TakeOver
 from reconciler.cli.planning import Clusters, PlanFormat, answering, chosen_targets, show_plan, tell_away
 from reconciler.cli.targeting import Topics, check_names
-from reconciler.model.errors import Unreachable
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.outcome import Outcome
-from reconciler.model.removals import DeletionKind
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Unreachable
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.removals import DeletionKind
+from reconciler.model.planning.steps import Plan
 
 
 def destroy(
@@ -79,8 +79,8 @@ def _planned(
     topology: Topology, targets: Sequence[str], only: Sequence[str]
 ) -> tuple[Plan, Mapping[str, ObservedCluster]]:
     from reconciler.observe.topology import observe_owned
-    from reconciler.plan.destroy import destroy_plan
     from reconciler.plan.part import ours
+    from reconciler.plan.removal.destroy import destroy_plan
 
     with stderr_console().status("looking at the clusters"):
         observed, unseen = observe_owned(topology, targets, resting_may_be_away=True)
@@ -99,8 +99,8 @@ def _guard(
     named: Sequence[str],
     take_over: bool,
 ) -> None:
-    from reconciler.plan.deletions import check_deletions
-    from reconciler.plan.owners import check_owner
+    from reconciler.plan.guardrails.owners import check_owner
+    from reconciler.plan.removal.deletion_limit import check_deletions
 
     check_owner(topology, observed, [cluster.alias for cluster in plan.clusters], take_over)
     check_deletions(plan, observed, allowed or {}, named, is_destroy=True)

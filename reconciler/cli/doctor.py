@@ -21,10 +21,10 @@ from reconciler.cli.common import (
     stdout_console,
 )
 from reconciler.cli.planning import Clusters, chosen_targets
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault
-from reconciler.model.health import Check, Machine
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.health import Check, Machine
 
 if TYPE_CHECKING:
     from reconciler.observe.connection import Connection
@@ -62,7 +62,7 @@ def doctor(
 
 def _of_machine() -> Iterator[Check]:
     from reconciler.embedded.jars import java_executable, java_version
-    from reconciler.plan import health
+    from reconciler.plan.findings import health
 
     try:
         java = java_executable()
@@ -78,7 +78,7 @@ def _machine() -> Machine:
 
 
 def _of_clusters(topology: Topology, targets: tuple[str, ...]) -> Iterator[Check]:
-    from reconciler.plan import health
+    from reconciler.plan.findings import health
 
     flows = topology.flows_into(targets)
     for spark in dict.fromkeys(topology.spark(flow.target) for flow in flows):
@@ -94,8 +94,8 @@ def _of_clusters(topology: Topology, targets: tuple[str, ...]) -> Iterator[Check
 def _of_cluster(topology: Topology, targets: tuple[str, ...], alias: str) -> list[Check]:
     from reconciler.observe.connection import Connection
     from reconciler.observe.health import brokers_of, rights
-    from reconciler.plan import health
-    from reconciler.plan.acls import needed_acls
+    from reconciler.plan.acls.requirements import needed_acls
+    from reconciler.plan.findings import health
     from reconciler.replicator.driver.clock_skew import clock_of
     from reconciler.state.journals import home
 
@@ -123,8 +123,8 @@ def _of_cluster(topology: Topology, targets: tuple[str, ...], alias: str) -> lis
 def _capabilities(
     cluster: Cluster, topology: str, connection: Connection, probe: tuple[str, str], takes_identical: bool
 ) -> Check:
-    from reconciler.model.names import transactional_prefix
-    from reconciler.plan import health
+    from reconciler.model.names.own_names import transactional_prefix
+    from reconciler.plan.findings import health
     from reconciler.state.probes import Probes
 
     has_transactions = connection.why_no_transactions(f"{transactional_prefix(*probe)}doctor") != "unknown"

@@ -19,8 +19,8 @@ from reconciler.cli.common import (
 )
 from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, changed_clusters, tell_away
 from reconciler.cli.targeting import Topics, check_names
-from reconciler.model.drift import Drift
-from reconciler.model.errors import Unreachable
+from reconciler.model.base.errors import Unreachable
+from reconciler.model.planning.drift import Drift
 
 
 def drift(
@@ -43,7 +43,7 @@ def drift(
 ) -> None:
     """Show what is on record of the last apply against what is there. Changes nothing, and asks targets alone."""
     from reconciler.observe.topology import observe_owned
-    from reconciler.plan.drift import drift_of
+    from reconciler.plan.findings.drift import drift_of
     from reconciler.plan.part import ours
 
     topology = load_topology(files)

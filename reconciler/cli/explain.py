@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.common import FORMAT, as_written, default_files, print_json, print_problems, stdout_console
-from reconciler.model.fields import Field
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.declared.fields import Field
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 
 _Format = Literal["text", "json", "yaml", "commands"]
 _Output = Annotated[
@@ -103,7 +103,7 @@ def _print_clients(topology: Topology, flows: Sequence[Flow], output: _Format) -
 
 
 def _print_acls(topology: Topology, flows: Sequence[Flow], output: _Format) -> None:
-    from reconciler.plan.acls import needed_acls, principal, remarks
+    from reconciler.plan.acls.requirements import needed_acls, principal, remarks
     from reconciler.report.acls import acls_commands, acls_json, acls_text, granted
 
     principals = {alias: principal(cluster) for alias, cluster in topology.clusters.items()}

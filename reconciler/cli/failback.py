@@ -34,15 +34,15 @@ from reconciler.cli.failover import (
 from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
 from reconciler.cli.offsets_options import OnlyForward, check_patterns
-from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem
-from reconciler.model.failover import Allowance
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import Plan
+from reconciler.model.recorded.failover import Allowance
 
 if TYPE_CHECKING:
     from reconciler.failover.failback import Failback
     from reconciler.failover.topics.diverged import Part
-    from reconciler.model.failover import FailbackPlan
+    from reconciler.model.recorded.failover import FailbackPlan
 
 # What comes while it is copied back is copied in another turn; who goes on writing must be stopped.
 _MOST_TURNS = 6

@@ -24,15 +24,15 @@ from reconciler.cli.common import (
 from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
 from reconciler.cli.offsets_options import OnlyForward, check_patterns
-from reconciler.model.errors import Problem
-from reconciler.model.failover import Allowance
-from reconciler.model.flow import Flow
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import Plan
+from reconciler.model.recorded.failover import Allowance
 
 if TYPE_CHECKING:
     from reconciler.failover.failover import Failover
-    from reconciler.model.failover import Carried, FailoverPlan
+    from reconciler.model.recorded.failover import Carried, FailoverPlan
 
 FlowName = Annotated[str, typer.Option("--flow", "-f", metavar="NAME", help="Which flow.")]
 GroupNames = Annotated[

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from reconciler.model.errors import Problem, Unreachable
-from reconciler.model.flow import Flow
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Unreachable
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import Plan
 
 
 def acl_plan(topology: Topology, flow: Flow, *, failed_over: bool, source_lost: bool = False) -> Plan:
@@ -25,7 +25,7 @@ def acl_plan(topology: Topology, flow: Flow, *, failed_over: bool, source_lost: 
         EnvironmentFault: something there may not be seen.
     """
     from reconciler.observe.topology import observe, observe_owned
-    from reconciler.plan.failover_acls import failover_acl_plan
+    from reconciler.plan.acls.failover_acls import failover_acl_plan
 
     # What flows from elsewhere is none of this, and their sources need not answer.
     pair = (flow.source, flow.target)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.desired import TopicSetting
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
-from reconciler.model.flow import Flow
-from reconciler.model.limits import Beyond
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.outcome import Growth
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.removals import Removal
-from reconciler.model.steps import (
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Unreachable
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.limits import Beyond
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.desired import TopicSetting
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.outcome import Growth
+from reconciler.model.planning.removals import Removal
+from reconciler.model.planning.steps import (
     AclChange,
     AddPartitions,
     AlterConfig,
@@ -32,7 +32,7 @@ from reconciler.model.steps import (
     Step,
     TopicChange,
 )
-from reconciler.model.topology import Topology
+from reconciler.model.recorded.ownership import OwnedTopic
 
 
 def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
@@ -45,9 +45,9 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
         topology: the declaration.
         make: whether anything is made; otherwise it only tells what must not be touched, as far as it may look.
     """
-    from reconciler.plan.left_out import hindered, left_out, unmade, without
-    from reconciler.plan.naming import misnamed
-    from reconciler.plan.offsets import choices, limited
+    from reconciler.plan.copies.offsets import choices, limited
+    from reconciler.plan.copies.refused_names import misnamed
+    from reconciler.plan.guardrails.left_out import hindered, left_out, unmade, without
     from reconciler.provision.direct import DirectProvisioner
 
     def grow(name: str) -> Growth:
@@ -99,8 +99,8 @@ def _within_growth(
         AnabranchError: nothing can be planned.
     """
     from reconciler.plan.build import build_plan, with_acls_of
-    from reconciler.plan.left_out import without
-    from reconciler.plan.limits import beyond_growth
+    from reconciler.plan.copies.limits import beyond_growth
+    from reconciler.plan.guardrails.left_out import without
 
     def planned(left_out: Collection[str]) -> Plan:
         beyond_it = {flow.name: dict.fromkeys(left_out, "beyond the limit of growth")}
@@ -134,7 +134,7 @@ def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, Observ
         when nobody could look there.
     """
     from reconciler.observe.topology import observe
-    from reconciler.plan.left_out import contenders, contested
+    from reconciler.plan.guardrails.left_out import contenders, contested
 
     # Those beside it and those from other sources tell which topics two flows would take.
     others = contenders(topology, flow)

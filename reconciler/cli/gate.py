@@ -19,14 +19,14 @@ import typer
 from reconciler.cli.common import load_topology, print_problems, say
 from reconciler.cli.planning import chosen_targets
 from reconciler.cli.posts import Post, Repeating
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import digest_into
-from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, Refused
-from reconciler.model.failed_flows import failed_flows, why_resting
-from reconciler.model.failover import FailedOver
-from reconciler.model.flow import Flow
-from reconciler.model.status import TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, DeclaredInputError, Problem, Refused
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.recorded.failed_flows import failed_flows, why_resting
+from reconciler.model.recorded.failover import FailedOver
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.replicator.driver.driver import new_run
 
 _LOOK_EVERY = 1.0

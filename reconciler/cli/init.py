@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from reconciler.cli.common import DEFAULT_FILE, ask, stderr_console
-from reconciler.model.first import MEANING, SHAPES, InitAnswers, Shape
+from reconciler.model.declared.first import MEANING, SHAPES, InitAnswers, Shape
 
 _FEWEST = 2
 _PORT = 9092

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from reconciler.cli.common import stderr_console
-from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.base.errors import AnabranchError, Problem
 
 _ENDING = "Interrupted: what is under way is finished, and nothing else is begun; once more ends at once."
 _NOTHING = "Interrupted: nothing was changed."

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Self
 
 from reconciler.cli.common import stderr_console
 from reconciler.cli.interrupts import Interrupts
-from reconciler.model.errors import Locked, Problem
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Locked, Problem
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import Plan
 
 if TYPE_CHECKING:
     from reconciler.state.lock import Lock

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from reconciler.cli import common
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Flow
-from reconciler.model.status import TaskStatus
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.tasks.status import TaskStatus
 
 if TYPE_CHECKING:
     from reconciler.report.status.live import Screen

@@ -43,8 +43,8 @@ from reconciler.cli.schema import schema
 from reconciler.cli.status import status
 from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.text import kept_in_lines, shown
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.base.text import kept_in_lines, shown
 from reconciler.state.journals import strangers
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from reconciler.cli.common import print_problems, say
-from reconciler.model.errors import AnabranchError
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.topology import Topology
 
 # Another process moves them later: one that may, or when the apply is done.
 _NOT_OURS = frozenset({"AB311", "AB501"})

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.common import FORMAT, TextOrJson, as_written, print_problems, stderr_console
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem
-from reconciler.model.failover import FailedOver
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.recorded.failover import FailedOver
 
 ClusterAlias = Annotated[
     str | None, typer.Option("--cluster", metavar="ALIAS", help="Whose groups; goes with groups, not with --flow.")
@@ -58,7 +58,7 @@ SourceLost = Annotated[
 
 def tell_cut(flow: str, state: FailedOver | None) -> None:
     """Say on stderr that a flow is failed over, where its copies are cut."""
-    from reconciler.model.failed_flows import since
+    from reconciler.model.recorded.failed_flows import since
 
     if state is not None:
         said = (
@@ -69,7 +69,7 @@ def tell_cut(flow: str, state: FailedOver | None) -> None:
 
 def is_named(topic: str, named: Sequence[str] | None) -> bool:
     """Tell whether names and regular expressions choose a topic; none choose all."""
-    from reconciler.model.selection import any_matches
+    from reconciler.model.names.selection import any_matches
 
     return not named or "all" in named or any_matches(tuple(named), topic)
 
@@ -82,8 +82,8 @@ def warn_of_idle(named: Sequence[str] | None, there: Iterable[str], where: str) 
         there: names of topics.
         where: whose topics they are, for the message.
     """
-    from reconciler.model.near import did_you_mean
-    from reconciler.model.selection import names
+    from reconciler.model.base.suggestions import did_you_mean
+    from reconciler.model.names.selection import names
 
     known = list(there)
     message = "--topic matches no topic"
@@ -109,8 +109,8 @@ def check_patterns(named: Sequence[str] | None, option: str, any_text: bool = Fa
     """
     import re
 
-    from reconciler.model.patterns import BadPattern, NotLinear, check
-    from reconciler.model.selection import is_literal
+    from reconciler.model.names.patterns import BadPattern, NotLinear, check
+    from reconciler.model.names.selection import is_literal
 
     for item in named or ():
         instead = f"; a group of just this name is written {re.escape(item)}" if any_text else ""

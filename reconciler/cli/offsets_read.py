@@ -24,14 +24,14 @@ from reconciler.cli.offsets_options import (
     tell_cut,
     warn_of_idle,
 )
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.flow import Flow
-from reconciler.model.text import json_text
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.base.text import json_text
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.model.committed import Committed, Kind, Position
+    from reconciler.model.offsets.committed import Committed, Kind, Position
 
     Rows = list[Committed] | list[Position]
 

@@ -13,9 +13,9 @@ import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, stdout_console
 from reconciler.cli.offsets_options import SourceLost, TableFormat, declared_flow, tell_cut
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.text import from_cell
-from reconciler.model.translation import Question, Way
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.base.text import from_cell
+from reconciler.model.offsets.translation import Question, Way
 
 _PLACE = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,10}):(?P<offset>\d{1,19})")
 _NEEDED = ("topic", "partition", "offset")

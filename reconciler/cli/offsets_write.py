@@ -33,15 +33,15 @@ from reconciler.cli.offsets_options import (
     declared_cluster,
     declared_flow,
 )
-from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, Refused
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, Refused
+from reconciler.model.declared.topology import Topology
 
 if TYPE_CHECKING:
     from reconciler.checkpoints.groups.files import OffsetFile
     from reconciler.checkpoints.groups.groups import Groups
     from reconciler.checkpoints.groups.moves import MoveTerms, Planned
     from reconciler.checkpoints.groups.positions import Positions
-    from reconciler.model.committed import Asked, Kind, Log, Move, MovedOffset
+    from reconciler.model.offsets.committed import Asked, Kind, Log, Move, MovedOffset
 
     Write = Callable[[Sequence[Move]], MovedOffset]
 
@@ -263,7 +263,7 @@ class _Place:
             EnvironmentFault: AB630, a partition has no leader, so that nobody tells.
             AnabranchError: as `Groups.bounds` says.
         """
-        from reconciler.model.committed import Asked
+        from reconciler.model.offsets.committed import Asked
 
         places = dict.fromkeys(logs, self.offset) if self.offset is not None else self._looked_up(groups, logs)
         return [
@@ -329,7 +329,7 @@ def _carry_out(
         AnabranchError: with all that is wrong.
         typer.Exit: 1, nobody agreed.
     """
-    from reconciler.model.committed import MovedOffset
+    from reconciler.model.offsets.committed import MovedOffset
     from reconciler.report.offsets import kept_lines, moved_line, moves_json, moves_lines
 
     problems = [*found, *(problem for planned, _ in works for problem in planned.problems)]
@@ -366,7 +366,7 @@ def _confirm(topology: Topology, kind: Kind, moves: Sequence[Move]) -> None:
     Raises:
         typer.Exit: something else was typed.
     """
-    from reconciler.model.committed import owners
+    from reconciler.model.offsets.committed import owners
 
     whose = owners(moves)
     what, name = (f"the {kind}'s name", whose[0]) if len(whose) == 1 else ("the topology's name", topology.name)

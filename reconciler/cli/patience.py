@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from reconciler.cli.common import print_problems, say
-from reconciler.model.errors import Problem, Unreachable
+from reconciler.model.base.errors import Problem, Unreachable
 
 Answer = TypeVar("Answer")
 

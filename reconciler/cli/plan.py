@@ -24,9 +24,9 @@ from reconciler.cli.planning import (
     tell_next,
 )
 from reconciler.cli.targeting import Topics
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import Plan
 from reconciler.report.plan.to_markdown import SHORTEST
 
 Longest = Annotated[
@@ -68,8 +68,8 @@ def plan(
     ] = None,
 ) -> None:
     """Show what apply would do: the live clusters against the declaration. Changes nothing."""
-    from reconciler.plan.deletions import check_deletions
-    from reconciler.plan.owners import check_owner
+    from reconciler.plan.guardrails.owners import check_owner
+    from reconciler.plan.removal.deletion_limit import check_deletions
 
     _check_lengths(output, longest, whole)
     topology = load_topology(files)

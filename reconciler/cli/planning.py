@@ -13,10 +13,10 @@ import typer
 
 from reconciler.cli.common import print_json, stderr_console, stdout_console
 from reconciler.cli.targeting import check_names
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.removals import DeletionKind
-from reconciler.model.steps import Notice, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.removals import DeletionKind
+from reconciler.model.planning.steps import Notice, Plan
 
 PlanFormat = Literal["text", "json", "yaml", "markdown"]
 PlanPicture = Literal["mermaid", "svg"]
@@ -122,7 +122,7 @@ def observe_and_plan(
     from reconciler.observe.topology import observe
     from reconciler.plan.ahead import build_plan_ahead
     from reconciler.plan.part import known_names, narrowed, only
-    from reconciler.plan.prune import cleared, pruned
+    from reconciler.plan.removal.prune import cleared, pruned
     from reconciler.provision.rehearsal import rehearsed
 
     with stderr_console().status("looking at the clusters"):

@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import MOVED, DeclarationHistory
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.failover import FailedOver
-from reconciler.model.flow import Flow
-from reconciler.model.status import TaskStatus
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.recorded.declaration import MOVED, DeclarationHistory
+from reconciler.model.recorded.failover import FailedOver
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import Failovers
 from reconciler.state.hearing import Hearing

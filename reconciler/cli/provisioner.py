@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from reconciler.cli.common import stderr_console
-from reconciler.model.errors import EnvironmentFault, Problem, Refused
-from reconciler.model.steps import Step
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import Step
 
 if TYPE_CHECKING:
     from reconciler.provision.work import Provisioner

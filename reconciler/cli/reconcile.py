@@ -13,9 +13,9 @@ from reconciler.cli.common import Files, print_problems, stderr_console, stdout_
 from reconciler.cli.log import LogFormat, opened
 from reconciler.cli.patience import Patience, Wait
 from reconciler.cli.planning import Clusters
-from reconciler.model.errors import AnabranchError
-from reconciler.model.flow import Flow
-from reconciler.model.outcome import Growth
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.flow import Flow
+from reconciler.model.planning.outcome import Growth
 
 _PAUSE_SECONDS = 0.5
 

@@ -17,13 +17,13 @@ from reconciler.cli.common import Files, print_problems, say
 from reconciler.cli.log import FlowLog, LogFormat, opened
 from reconciler.cli.patience import Patience, Wait
 from reconciler.cli.planning import Clusters
-from reconciler.model.datacenter import Spark
-from reconciler.model.errors import Problem, together
-from reconciler.model.files import make_private
-from reconciler.model.flow import Flow
-from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, together
+from reconciler.model.base.files import make_private
+from reconciler.model.declared.datacenter import Spark
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 
 if TYPE_CHECKING:
     from reconciler.cli.gate import FlowGate, Passed

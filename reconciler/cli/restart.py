@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from reconciler.cli.common import Files, load_topology
 from reconciler.cli.steering import FlowName, SteeringWords, Topics, steer
-from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import PauseScope
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.pauses import PauseScope
 
 
 def restart(files: Files, flow: FlowName = None, topic: Topics = None) -> None:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from reconciler.cli.common import stderr_console
 from reconciler.cli.interrupts import Interrupts
 from reconciler.cli.watching import Lookout
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.outcome import Failure, Outcome, Skipped
+from reconciler.model.planning.steps import Plan
 
 if TYPE_CHECKING:
-    from reconciler.plan.waves import Place
+    from reconciler.plan.guardrails.waves import Place
 
 _NOT_WELL = "AB431"
 _PAUSE_SECONDS = 0.5
@@ -54,7 +54,7 @@ def in_waves(
         apply: carries one wave out.
         interrupts: whether we are to end meanwhile.
     """
-    from reconciler.plan.waves import parked, waves
+    from reconciler.plan.guardrails.waves import parked, waves
 
     parts = waves(plan)
     if len(parts) == 1:
@@ -127,8 +127,8 @@ def _objections(
     topology: Topology, aliases: Sequence[str], lookout: Lookout, before: Collection[Place], gate: WaveGate
 ) -> list[str]:
     """Return what stands against going on after some targets were changed."""
-    from reconciler.model.failed_flows import failed_flows
-    from reconciler.plan.waves import about_groups, objections
+    from reconciler.model.recorded.failed_flows import failed_flows
+    from reconciler.plan.guardrails.waves import about_groups, objections
 
     look = lookout.look()
     flows = [

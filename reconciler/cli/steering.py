@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import stdout_console
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, together
-from reconciler.model.flow import Flow
-from reconciler.model.pauses import PauseScope
-from reconciler.model.status import TaskStatus
-from reconciler.model.text import shown
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, together
+from reconciler.model.base.text import shown
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.status import TaskStatus
 
 FlowName = Annotated[
     str | None,

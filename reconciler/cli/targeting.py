@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.model.text import shown
+from reconciler.model.base.text import shown
 
 _OPTION = "--target"
 _SHOWN = 3

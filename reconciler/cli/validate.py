@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology, print_json
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.declared.topology import Topology
 
 
 def validate(

@@ -26,12 +26,12 @@ from reconciler.cli.common import (
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
 from reconciler.cli.replicate import made_state_dir, not_made, spark_of
 from reconciler.cli.targeting import Topics
-from reconciler.model.errors import Problem, Refused, Unreachable, together
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Refused, Unreachable, together
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.model.verification import Compared, Verification
+    from reconciler.model.offsets.verification import Compared, Verification
 
 _DIFFERENT = 1
 _INCOMPLETE = 3

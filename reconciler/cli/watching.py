@@ -12,18 +12,18 @@ import typer
 
 from reconciler.cli.common import TextOrJson, print_in_line, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.optional_values import WATCH, WATCH_SECONDS, WATCH_SHORT
-from reconciler.model.declaration import MOVED
-from reconciler.model.errors import AnabranchError, together
-from reconciler.model.flow import Flow
-from reconciler.model.status import TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, together
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.recorded.declaration import MOVED
+from reconciler.model.tasks.status import TaskStatus
 
 if TYPE_CHECKING:
     from reconciler.checkpoints.service.heartbeats import LastLooks
-    from reconciler.model.declaration import InForce
-    from reconciler.model.failover import FailedOver
-    from reconciler.model.groups import LastLook
-    from reconciler.model.pauses import Pauses
+    from reconciler.model.declared.groups import LastLook
+    from reconciler.model.recorded.declaration import InForce
+    from reconciler.model.recorded.failover import FailedOver
+    from reconciler.model.recorded.pauses import Pauses
     from reconciler.report.text.line import Line
     from reconciler.state.control import PauseRules
     from reconciler.state.declarations import Declarations

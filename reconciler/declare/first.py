@@ -16,9 +16,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from reconciler.declare.loader import load
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.first import InitAnswers
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.declared.first import InitAnswers
+from reconciler.model.declared.topology import Topology
 
 _HEAD = """\
 yaml-language-server: $schema=anabranch.schema.json

@@ -29,9 +29,9 @@ from reconciler.declare.documents.merge import MergedDocuments, Source, merge
 from reconciler.declare.documents.reader import display_name, read
 from reconciler.declare.documents.settings import Settings
 from reconciler.declare.documents.violations import Finding
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.fields import Field
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.declared.fields import Field
+from reconciler.model.declared.topology import Topology
 
 
 def _ignore(_warning: Problem) -> None:

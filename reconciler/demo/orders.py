@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem, together
+from reconciler.model.base.errors import EnvironmentFault, Problem, together
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import calls
 from reconciler.state.confluent.faults import in_words
 

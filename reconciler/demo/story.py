@@ -23,9 +23,9 @@ from reconciler.declare.rewrite import with_bootstraps
 from reconciler.demo.compare import Comparison, compare
 from reconciler.demo.orders import Shop, Traffic, create_topics
 from reconciler.embedded import EmbeddedCluster, start_all, stop_all
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.status import TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.topology import Topology
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.state.status import StatusReader
 
 PATTERNS = ("fan-out", "aggregation", "active-active", "xdcr")

@@ -13,7 +13,7 @@ from pathlib import Path
 from reconciler.embedded.jars import class_path, fetch_kafka, java_executable
 from reconciler.embedded.launch import start_child
 from reconciler.embedded.settings import bootstrap_checkpoint, format_storage, formatted_cluster_id, logging_properties
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 TAIL_LINES = 20
 

@@ -23,7 +23,7 @@ from reconciler.embedded.broker import Broker
 from reconciler.embedded.certificates import Authority
 from reconciler.embedded.ports import HOST, PortLease
 from reconciler.embedded.settings import ClusterOptions, NodePorts, kafka_uuid, server_properties, tls_settings
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 PORTS_PER_NODE = 3
 START_ATTEMPTS = 3

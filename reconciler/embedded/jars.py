@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 KAFKA_VERSION = "4.3.1"
 OLDEST_JAVA = 17

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from reconciler.embedded.jars import cache_folder
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.files import is_private, make_private, open_private
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.base.files import is_private, make_private, open_private
 
 # Below the ports that Linux gives to outgoing connections (32768 and up), so that no client takes one by chance
 # between the lease and the moment the broker listens.

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from reconciler.embedded.certificates import Certificate
 from reconciler.embedded.jars import class_path
 from reconciler.embedded.ports import HOST
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 # For tests and the demo: the second compiler would cost more than a short-lived broker gives back.
 QUICK_JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")

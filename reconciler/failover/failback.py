@@ -22,14 +22,14 @@ from reconciler.failover.logs.topic_identity import TopicIdentity, lookalikes
 from reconciler.failover.return_paths import paths_back
 from reconciler.failover.topics.diverged import Part, by_topic
 from reconciler.failover.topics.recreation import recreate
-from reconciler.model.committed import Log
-from reconciler.model.errors import DeclaredInputError, Problem, Refused
-from reconciler.model.failover import Allowance, Carried, Cut, FailbackPlan, FailedOver, WithoutPlace
-from reconciler.model.flow import Flow
-from reconciler.model.names import lease_group
-from reconciler.model.ownership import kafka_id
-from reconciler.model.spec import FlowSpec
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import DeclaredInputError, Problem, Refused
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.offsets.committed import Log
+from reconciler.model.recorded.failover import Allowance, Carried, Cut, FailbackPlan, FailedOver, WithoutPlace
+from reconciler.model.recorded.ownership import kafka_id
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.state.failovers import Failovers
 from reconciler.state.ownership import Ownership

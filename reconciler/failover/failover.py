@@ -17,11 +17,11 @@ from reconciler.failover.logs import cuts, remaining
 from reconciler.failover.logs.flow_end import FlowEnd
 from reconciler.failover.logs.quiesce import Quiesce
 from reconciler.failover.logs.shared_copies import shared_copies
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
-from reconciler.model.failover import Allowance, Carried, Crossing, FailedOver, FailoverPlan, total
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.recorded.failover import Allowance, Carried, Crossing, FailedOver, FailoverPlan, total
 from reconciler.state.failovers import Failovers
 from reconciler.state.journals.user import user
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from shlex import quote
 
 from reconciler.failover.logs import remaining
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem
-from reconciler.model.failover import EVERY, Allowance, Crossing, FailbackPlan, Returning, WithoutPlace, total
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.failover import EVERY, Allowance, Crossing, FailbackPlan, Returning, WithoutPlace, total
 
 _MOST_NAMED = 10
 _MOST_WHY = 3

@@ -10,9 +10,9 @@ from reconciler.failover.logs import reverse_flows
 from reconciler.failover.logs.cuts import TRANSLATED
 from reconciler.failover.logs.divergence import Divergence
 from reconciler.failover.logs.progress_back import by_way
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.failover import Cut, FailbackPlan
-from reconciler.model.flow import Flow
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.recorded.failover import Cut, FailbackPlan
 
 
 def paths_back(ways: group_positions.Paths, plan: FailbackPlan, flow: Flow, target: Groups) -> group_positions.Paths:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from reconciler.model.access import Access, AccessRefusal
-from reconciler.model.flow import Flow
-from reconciler.model.names import lease_group, transactional_prefix
+from reconciler.model.acls.own_access import Access, AccessRefusal
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.own_names import lease_group, transactional_prefix
 from reconciler.observe.connection import Connection
 
 SINCE_3_8 = "compression.gzip.level"

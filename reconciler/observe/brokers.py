@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from confluent_kafka.admin import ClusterMetadata
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
 from reconciler.observe.connection import Connection
 from reconciler.observe.registered import default_in, registered_in
 from reconciler.observe.values import stand_in

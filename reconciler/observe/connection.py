@@ -22,10 +22,10 @@ from confluent_kafka.admin import (
     TopicDescription,
 )
 
-from reconciler.model.binding import Binding, Sight
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem, Refused
-from reconciler.model.observed import Offsets
+from reconciler.model.acls.binding import Binding, Sight
+from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.planning.observed import Offsets
 from reconciler.state.confluent import bindings, clients
 from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
 

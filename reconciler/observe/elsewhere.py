@@ -10,11 +10,11 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from reconciler.model.changes import OUT_OF_REACH
-from reconciler.model.declaration import DeclarationHistory, declaration_into
-from reconciler.model.errors import AnabranchError
-from reconciler.model.steps import Notice
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.changes import OUT_OF_REACH
+from reconciler.model.planning.steps import Notice
+from reconciler.model.recorded.declaration import DeclarationHistory, declaration_into
 from reconciler.observe.reach import unreachable_among
 from reconciler.state.declarations import Declarations
 

@@ -9,9 +9,9 @@ import socket
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from reconciler.model.acl import Acl, ResourceKind, ResourcePattern
-from reconciler.model.health import BrokerSeen, Rights
-from reconciler.model.selection import is_reserved
+from reconciler.model.acls.requirements import Acl, ResourceKind, ResourcePattern
+from reconciler.model.names.selection import is_reserved
+from reconciler.model.planning.health import BrokerSeen, Rights
 from reconciler.observe.connection import Connection
 
 _REACH_SECONDS = 3.0

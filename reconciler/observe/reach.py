@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.cluster import Cluster
 from reconciler.observe.connection import Connection
 
 

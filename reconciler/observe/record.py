@@ -12,11 +12,11 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from reconciler.model.declared_types import check
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.files import read_json
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.topology import Topology
+from reconciler.model.base.declared_types import check
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.base.files import read_json
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
 
 FORMAT = 8
 OLDEST_SECONDS = 3600.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire import BrokerError, ConnectionLost, Loop, Wire
 from reconciler.wire.requests.describe_cluster import default_replicas, registered_brokers
 

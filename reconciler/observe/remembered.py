@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Collection
 from dataclasses import replace
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.remembered import RememberedCopy
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.recorded.remembered import RememberedCopy
 from reconciler.state.copies import Copies
 from reconciler.state.journals import home
 

@@ -15,15 +15,14 @@ from typing import TypeVar
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
 
-from reconciler.model.access import Access
-from reconciler.model.binding import ObservedBindings
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import DESTROYED
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
-from reconciler.model.failed_flows import needless_sources
-from reconciler.model.flow import TARGETS_DEFAULT, Flow
-from reconciler.model.names import syncs_topic
-from reconciler.model.observed import (
+from reconciler.model.acls.binding import ObservedBindings
+from reconciler.model.acls.own_access import Access
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import TARGETS_DEFAULT, Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.planning.observed import (
     EFFECTIVE_KEYS,
     OLD_TIMESTAMP_KEYS,
     PASSAGE_KEYS,
@@ -31,7 +30,8 @@ from reconciler.model.observed import (
     ObservedCluster,
     ObservedTopic,
 )
-from reconciler.model.topology import Topology
+from reconciler.model.recorded.declaration import DESTROYED
+from reconciler.model.recorded.failed_flows import needless_sources
 from reconciler.observe.access import observe_access
 from reconciler.observe.brokers import brokers_of, default_replicas, fewest_replicas, most_replicas
 from reconciler.observe.connection import Configs, Connection, operations_of

@@ -14,8 +14,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
-from reconciler.model.flow import Flow
-from reconciler.model.observed import RefusedValue
+from reconciler.model.declared.flow import Flow
+from reconciler.model.planning.observed import RefusedValue
 from reconciler.observe.connection import Connection
 from reconciler.state.confluent.faults import in_words, is_refusal
 

@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import EnvironmentFault, Problem, Refused, together
-from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.selection import is_reserved
-from reconciler.model.steps import (
+from reconciler.model.base.errors import EnvironmentFault, Problem, Refused, together
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import is_reserved
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.model.planning.steps import (
     AddPartitions,
     AlterConfig,
     ClusterPlan,
@@ -24,16 +25,15 @@ from reconciler.model.steps import (
     RecordOwnership,
     Step,
 )
-from reconciler.model.topology import Topology
 from reconciler.plan.build import lacking
-from reconciler.plan.desired import desired_of
-from reconciler.plan.differences import config_changes
-from reconciler.plan.failed_over import resolved, running
-from reconciler.plan.flows import not_started
-from reconciler.plan.guardrails import impossible, is_ours
-from reconciler.plan.offsets import Choice, Observed, choices
+from reconciler.plan.copies.desired import desired_of
+from reconciler.plan.copies.differences import config_changes
+from reconciler.plan.copies.failed_over import resolved, running
+from reconciler.plan.copies.flows import not_started
+from reconciler.plan.copies.offsets import Choice, Observed, choices
+from reconciler.plan.guardrails.permissions import impossible_demands, missing_permissions
+from reconciler.plan.guardrails.refusals import impossible, is_ours
 from reconciler.plan.part import narrowed
-from reconciler.plan.permissions import impossible_demands, missing_permissions
 
 _HELD = "it held records before it was adopted"
 

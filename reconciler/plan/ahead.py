@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import AnabranchError, together
-from reconciler.model.observed import EFFECTIVE_KEYS, PASSAGE_KEYS, ObservedCluster, ObservedTopic
-from reconciler.model.steps import (
+from reconciler.model.base.errors import AnabranchError, together
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.observed import EFFECTIVE_KEYS, PASSAGE_KEYS, ObservedCluster, ObservedTopic
+from reconciler.model.planning.steps import (
     AddPartitions,
     AlterConfig,
     ConfigChange,
@@ -22,9 +23,8 @@ from reconciler.model.steps import (
     RevokeAcl,
     Step,
 )
-from reconciler.model.topology import Topology
 from reconciler.plan.build import build_plan
-from reconciler.plan.offsets import Observed
+from reconciler.plan.copies.offsets import Observed
 
 
 def build_plan_ahead(topology: Topology, observed: Observed, targets: Collection[str]) -> Plan:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from reconciler.model.declaration import Declared, declaration_into
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import EnvironmentFault, Refused, together
-from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.steps import (
+from reconciler.model.base.errors import EnvironmentFault, Refused, together
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.model.planning.steps import (
     AclChange,
     AddPartitions,
     AlterConfig,
@@ -24,19 +24,19 @@ from reconciler.model.steps import (
     Step,
     comes_before_topics,
 )
-from reconciler.model.topology import Topology
-from reconciler.plan.bindings import acl_steps, open_copies, unfollowed
+from reconciler.model.recorded.declaration import Declared, declaration_into
+from reconciler.plan.acls.bindings import acl_steps, open_copies, unfollowed
 from reconciler.plan.changes import changes, out_of_reach
-from reconciler.plan.desired import desired_of
-from reconciler.plan.differences import config_changes
-from reconciler.plan.failed_over import failover_notices, of_running, renamed_copies, resolved, running
-from reconciler.plan.flows import not_started, planned_flow
-from reconciler.plan.guardrails import refusals
-from reconciler.plan.naming import misnamed
-from reconciler.plan.notices import left_alone, warnings
-from reconciler.plan.offsets import Choice, Observed, choices
-from reconciler.plan.permissions import impossible_demands, missing_permissions
-from reconciler.plan.recreated import is_to_be_recorded
+from reconciler.plan.copies.desired import desired_of
+from reconciler.plan.copies.differences import config_changes
+from reconciler.plan.copies.failed_over import failover_notices, of_running, renamed_copies, resolved, running
+from reconciler.plan.copies.flows import not_started, planned_flow
+from reconciler.plan.copies.offsets import Choice, Observed, choices
+from reconciler.plan.copies.recreated import is_to_be_recorded
+from reconciler.plan.copies.refused_names import misnamed
+from reconciler.plan.findings.notices import left_alone, warnings
+from reconciler.plan.guardrails.permissions import impossible_demands, missing_permissions
+from reconciler.plan.guardrails.refusals import refusals
 
 
 def build_plan(topology: Topology, observed: Observed, targets: Collection[str]) -> Plan:

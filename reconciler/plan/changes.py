@@ -12,16 +12,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from reconciler.model.changes import OUT_OF_REACH, Change, FieldChange, StoppedTopic
-from reconciler.model.declaration import Declaration, Declared, Json
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.patterns import BadPattern, NotLinear
-from reconciler.model.selection import Selection
-from reconciler.model.steps import Notice
-from reconciler.model.topology import Topology
-from reconciler.plan.offsets import Observed
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.patterns import BadPattern, NotLinear
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.changes import OUT_OF_REACH, Change, FieldChange, StoppedTopic
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import Notice
+from reconciler.model.recorded.declaration import Declaration, Declared, Json
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.plan.copies.offsets import Observed
 
 Leaves = Mapping[str, "str | tuple[str, ...]"]
 """The fields of a flow by their paths, each as text; of lists the items."""

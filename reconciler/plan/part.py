@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from reconciler.model.acl import covered
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import (
+from reconciler.model.acls.requirements import covered
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import (
     AclChange,
     ClusterPlan,
     CreateInternalTopic,
@@ -20,10 +21,9 @@ from reconciler.model.steps import (
     PlannedFlow,
     RevokeAcl,
 )
-from reconciler.model.topology import Topology
-from reconciler.plan.bindings import acl_steps, withdrawals
-from reconciler.plan.left_out import without
-from reconciler.plan.offsets import Observed, choices, taken_topics
+from reconciler.plan.acls.bindings import acl_steps, withdrawals
+from reconciler.plan.copies.offsets import Observed, choices, taken_topics
+from reconciler.plan.guardrails.left_out import without
 
 _NOT_WHOLE = "only what --target names is planned: what is in force stays in force"
 

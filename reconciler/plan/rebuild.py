@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.remembered import RememberedCopy
-from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Notice, Plan, RecordOwnership
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Notice, Plan, RecordOwnership
+from reconciler.model.recorded.remembered import RememberedCopy
 from reconciler.plan.build import lacking
-from reconciler.plan.desired import desired_of
-from reconciler.plan.failed_over import resolved, running
-from reconciler.plan.offsets import Choice, Observed, choices
+from reconciler.plan.copies.desired import desired_of
+from reconciler.plan.copies.failed_over import resolved, running
+from reconciler.plan.copies.offsets import Choice, Observed, choices
 from reconciler.plan.part import narrowed
 
 _TRANSLATED = "the copy was begun with translated offsets"

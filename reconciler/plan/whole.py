@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from reconciler.model.desired import DesiredTopic, WholeAcl, WholeTopic
-from reconciler.model.errors import Refused
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.topology import Topology
-from reconciler.plan.bindings import our_bindings
-from reconciler.plan.desired import desired_topics
-from reconciler.plan.differences import obsolete_keys
-from reconciler.plan.failed_over import resolved, running
-from reconciler.plan.guardrails import impossible, is_ours
-from reconciler.plan.offsets import Observed, choices
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.desired import DesiredTopic, WholeAcl, WholeTopic
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.plan.acls.bindings import our_bindings
+from reconciler.plan.copies.desired import desired_topics
+from reconciler.plan.copies.differences import obsolete_keys
+from reconciler.plan.copies.failed_over import resolved, running
+from reconciler.plan.copies.offsets import Observed, choices
+from reconciler.plan.guardrails.refusals import impossible, is_ours
 
 
 def whole_topics(topology: Topology, observed: Observed, targets: Collection[str]) -> tuple[WholeTopic, ...]:

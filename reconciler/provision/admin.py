@@ -23,10 +23,10 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import Problem
-from reconciler.model.steps import ConfigChange
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.steps import ConfigChange
 from reconciler.provision.changes import failed
 from reconciler.state.confluent import calls, clients, replicas
 from reconciler.state.confluent.faults import in_words

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from confluent_kafka import KafkaError
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
 
 Item = TypeVar("Item")

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-from reconciler.model.acl import covered
-from reconciler.model.outcome import Outcome
-from reconciler.model.removals import Removal
-from reconciler.model.steps import (
+from reconciler.model.acls.requirements import covered
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.removals import Removal
+from reconciler.model.planning.steps import (
     AclChange,
     AddPartitions,
     AlterConfig,
@@ -25,7 +26,6 @@ from reconciler.model.steps import (
     TopicChange,
     comes_before_topics,
 )
-from reconciler.model.topology import Topology
 from reconciler.provision.changes import portions
 from reconciler.provision.grants import Grants
 from reconciler.provision.removal import AT_ONCE, Remover

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from reconciler.model.binding import Binding, OwnedBinding, Permission
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.outcome import Failure, Outcome
-from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
+from reconciler.model.acls.binding import Binding, OwnedBinding, Permission
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.planning.outcome import Failure, Outcome
+from reconciler.model.planning.steps import AclChange, GrantAcl, RevokeAcl
 from reconciler.provision.changes import failed, portions
 from reconciler.state.confluent import bindings, clients
 from reconciler.state.ownership import Ownership

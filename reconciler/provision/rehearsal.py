@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from confluent_kafka import KafkaError
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.steps import AddPartitions, AlterConfig, ClusterPlan, CreateTopic, Notice, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import AddPartitions, AlterConfig, ClusterPlan, CreateTopic, Notice, Plan
 from reconciler.provision.admin import Admin, Problems
 from reconciler.state.confluent import calls, replicas
 from reconciler.state.confluent.faults import in_words, is_refusal

@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import DESTROYED
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.removals import DeleteTopic, ForgetTopic, Removal
+from reconciler.model.planning.steps import Plan
+from reconciler.model.recorded.declaration import DESTROYED
 from reconciler.provision.admin import VISIBLE_SECONDS, Admin, Problems
 from reconciler.state.declarations import Declarations
 from reconciler.state.ownership import Ownership

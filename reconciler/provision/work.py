@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from reconciler.model.acl import covered
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.steps import (
+from reconciler.model.acls.requirements import covered
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.outcome import Failure, Outcome, Skipped
+from reconciler.model.planning.steps import (
     AclChange,
     ClusterPlan,
     CreateInternalTopic,
@@ -25,7 +26,6 @@ from reconciler.model.steps import (
     TopicChange,
     comes_before_topics,
 )
-from reconciler.model.topology import Topology
 from reconciler.provision.admin import Admin
 from reconciler.state.declarations import Declarations
 from reconciler.state.journals.home import journals

@@ -13,7 +13,7 @@ import lz4.frame
 import snappy
 import zstandard
 
-from reconciler.model.flow import DEFAULT_LARGEST_BATCH
+from reconciler.model.declared.flow import DEFAULT_LARGEST_BATCH
 from reconciler.records import decompression
 from reconciler.records.decompression import LENGTH, DecompressedTooLarge
 

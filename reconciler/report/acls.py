@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.model.acl import PURPOSES, Acl, Purpose, ResourceKind, ResourcePattern
-from reconciler.model.text import LONGEST, shown
-from reconciler.model.topology import Topology
+from reconciler.model.acls.requirements import PURPOSES, Acl, Purpose, ResourceKind, ResourcePattern
+from reconciler.model.base.text import LONGEST, shown
+from reconciler.model.declared.topology import Topology
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line, Lines
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line, Lines
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from reconciler.model.fields import Field
-from reconciler.model.flow import Flow
-from reconciler.model.naming import is_heartbeats
-from reconciler.model.text import json_text
-from reconciler.model.topology import Topology
+from reconciler.model.base.text import json_text
+from reconciler.model.declared.fields import Field
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.topic_names import is_heartbeats
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line, Lines
 

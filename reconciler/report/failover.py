@@ -7,10 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from reconciler.model.errors import Problem
-from reconciler.model.failed_flows import since
-from reconciler.model.failover import EVERY, Carried, Crossing, FailbackPlan, FailoverPlan, Returning, WithoutPlace
-from reconciler.model.steps import AclChange, GrantAcl, Plan
+from reconciler.model.base.errors import Problem
+from reconciler.model.planning.steps import AclChange, GrantAcl, Plan
+from reconciler.model.recorded.failed_flows import since
+from reconciler.model.recorded.failover import (
+    EVERY,
+    Carried,
+    Crossing,
+    FailbackPlan,
+    FailoverPlan,
+    Returning,
+    WithoutPlace,
+)
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line
 from reconciler.report.text.measures import UNKNOWN

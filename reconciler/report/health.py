@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from reconciler.model.health import Check, Level
+from reconciler.model.planning.health import Check, Level
 from reconciler.report.text.line import Line, Lines
 
 _STYLES: Mapping[Level, str] = {"ok": "green", "warning": "yellow", "failure": "red"}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reconciler.model.committed import COLUMNS, Cells, Committed, Kind, Move, MovedOffset, Position, owners
-from reconciler.model.text import csv_text
+from reconciler.model.base.text import csv_text
+from reconciler.model.offsets.committed import COLUMNS, Cells, Committed, Kind, Move, MovedOffset, Position, owners
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line
 from reconciler.report.text.measures import UNKNOWN

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reconciler.model.text import csv_text
-from reconciler.model.translation import Question, Translated
+from reconciler.model.base.text import csv_text
+from reconciler.model.offsets.translation import Question, Translated
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line
 

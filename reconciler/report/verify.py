@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Group
 
-from reconciler.model.verification import CODES, NOWHERE, Compared, Counts, Verification
+from reconciler.model.offsets.verification import CODES, NOWHERE, Compared, Counts, Verification
 from reconciler.report.text.line import Line
 from reconciler.report.text.markdown import code, plain
 from reconciler.report.text.measures import count

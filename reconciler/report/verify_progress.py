@@ -7,7 +7,7 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from reconciler.model.verification import Sofar
+from reconciler.model.offsets.verification import Sofar
 from reconciler.report.text.measures import bytes_per_second, count
 from reconciler.report.text.words import counted
 

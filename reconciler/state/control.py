@@ -1,10 +1,10 @@
 """The control topic: what running tasks are told, heard within a second.
 
 `replicate` writes to its own run: to stop, and which partitions each task has (its shares). These messages are sealed
-with a key that only the driver and its tasks have (`model/seal`); a message without the seal is passed over. People
-write to a flow: pauses stay in force for every later run, a restart is obeyed by the tasks that run then. Flows of
-several topologies may have one name, so what people write names the topology, and who wrote it. Everything lies in one
-compacted topic on the target, so a task that starts late still hears what concerns it.
+with a key that only the driver and its tasks have (`model/tasks/seal`); a message without the seal is passed over.
+People write to a flow: pauses stay in force for every later run, a restart is obeyed by the tasks that run then. Flows
+of several topologies may have one name, so what people write names the topology, and who wrote it. Everything lies in
+one compacted topic on the target, so a task that starts late still hears what concerns it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import Pauses, PauseScope
-from reconciler.model.seal import Seal
-from reconciler.model.shape import decimal, fits
+from reconciler.model.base.shape import decimal, fits
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.pauses import Pauses, PauseScope
+from reconciler.model.tasks.seal import Seal
 from reconciler.state.journals import following
 from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Follower, Journal, Value

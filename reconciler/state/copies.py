@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.runs import CopyRecord
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.runs import CopyRecord
 from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Follower, Journal, Value
 

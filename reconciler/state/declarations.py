@@ -1,6 +1,7 @@
 """Which declaration is in force on a target cluster, kept in the topology's journal of ownership.
 
-`provision` puts one in force, `observe`, `replicate` and `status` ask; what it means is in `model.declaration`.
+`provision` puts one in force, `observe`, `replicate` and `status` ask; what it means is in
+`model.recorded.declaration`.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import DeclarationHistory, Declared, InForce
-from reconciler.model.errors import EnvironmentFault, Unreachable
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.declaration import DeclarationHistory, Declared, InForce
 from reconciler.state.journals import following
 from reconciler.state.journals.encoding import encoded
 from reconciler.state.journals.home import JournalPlace

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.failover import Cut, FailedOver
-from reconciler.model.placed import Placed
-from reconciler.model.shape import fits
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.base.shape import fits
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.failover import Cut, FailedOver
+from reconciler.model.recorded.placed import Placed
 from reconciler.state.confluent.faults import unreachable
 from reconciler.state.journals import following, records
 from reconciler.state.journals.home import JournalPlace

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from reconciler.model.status import STALE_SECONDS, TaskStatus
+from reconciler.model.tasks.status import STALE_SECONDS, TaskStatus
 
 SURE_SECONDS = 2.0
 """How long a look that shows words once listens where clocks alone leave in doubt whether a speaker lives."""

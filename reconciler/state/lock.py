@@ -15,8 +15,8 @@ import uuid
 from types import TracebackType
 from typing import Self
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, Locked, Problem
+from reconciler.model.base.errors import AnabranchError, Locked, Problem
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.journals import process
 from reconciler.state.journals.boot import boot_time
 from reconciler.state.journals.home import JournalPlace

@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import MOVED
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.status import STALE_SECONDS, TaskStatus
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.declaration import MOVED
+from reconciler.model.tasks.status import STALE_SECONDS, TaskStatus
 from reconciler.state import control
 from reconciler.state.declarations import Declarations
 from reconciler.state.hearing import Hearing

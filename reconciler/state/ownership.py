@@ -1,7 +1,7 @@
 """The ownership records of a target cluster, kept in a journal of each topology, which its `apply` alone writes.
 
-`observe` reads them, `provision` writes them; what they mean is in `reconciler.model.ownership`. A record counts only
-where its topology's own journal has it, or the shared one for a topology whose records were not moved.
+`observe` reads them, `provision` writes them; what they mean is in `reconciler.model.recorded.ownership`. A record
+counts only where its topology's own journal has it, or the shared one for a topology whose records were not moved.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import asdict
 from functools import partial
 from typing import NamedTuple
 
-from reconciler.model.binding import OwnedBinding
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.model.names import state_names, topology_of_owned
-from reconciler.model.ownership import OwnedTopic
+from reconciler.model.acls.binding import OwnedBinding
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import state_names, topology_of_owned
+from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.state.journals import home
 from reconciler.state.journals.journal import Journal, JournalRecord, Value
 from reconciler.state.journals.topics import SHARED, own

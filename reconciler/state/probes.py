@@ -7,8 +7,8 @@ Beside shared journals it is that of ownership.
 
 from __future__ import annotations
 
-from reconciler.model.capabilities import Capabilities
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.capabilities import Capabilities
 from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Journal
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import DeclarationHistory, DeclarationStanding
-from reconciler.model.errors import Problem
-from reconciler.model.removals import DeleteTopic
-from reconciler.model.status import TaskStatus
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.planning.removals import DeleteTopic
+from reconciler.model.recorded.declaration import DeclarationHistory, DeclarationStanding
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.hearing import Hearing
 from reconciler.state.status import StatusReader

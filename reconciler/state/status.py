@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.groups import LastLook
-from reconciler.model.shape import COUNT, MOST_PARTITIONS, TIME, Misfit, fields, fits, listed, maybe, whole
-from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.model.base.shape import COUNT, MOST_PARTITIONS, TIME, Misfit, fields, fits, listed, maybe, whole
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.groups import LastLook
+from reconciler.model.tasks.status import PartitionStatus, TaskStatus
 from reconciler.state.journals.encoding import Stored
 from reconciler.state.journals.home import JournalPlace, journals
 from reconciler.state.journals.journal import Follower, Journal, JournalRecord, Value

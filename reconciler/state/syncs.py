@@ -8,8 +8,8 @@ from __future__ import annotations
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import syncs_topic
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import syncs_topic
 from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import is_refusal, no_connection
 from reconciler.state.journals.journal import Journal

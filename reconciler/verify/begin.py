@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from reconciler.model.verification import Difference
+from reconciler.model.offsets.verification import Difference
 from reconciler.records.batch import UnreadableBatch
 from reconciler.records.read_committed import Gap, sift
 from reconciler.records.rewrite import Kept, kept

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from reconciler.model.errors import Problem
-from reconciler.model.failed_flows import since
-from reconciler.model.spec import FlowSpec
+from reconciler.model.base.errors import Problem
+from reconciler.model.recorded.failed_flows import since
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import differ
 from reconciler.replicator.partition.shares import Place

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from reconciler.model.datacenter import Spark
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord
-from reconciler.model.spec import FlowSpec
-from reconciler.model.topology import Topology
-from reconciler.model.verification import NOWHERE, Compared, Counts, Difference, Findings, Sofar, Verification
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.declared.datacenter import Spark
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.offsets.verification import NOWHERE, Compared, Counts, Difference, Findings, Sofar, Verification
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver.spark_jobs import SparkJobs
 from reconciler.replicator.partition.shares import Place
 from reconciler.verify import work

@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus
 from reconciler.state.status import StatusReader, newest_runs
 from reconciler.verify.ends import Number
 from reconciler.verify.slices import SliceBounds, SliceProgress

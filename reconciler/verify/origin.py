@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem
-from reconciler.model.spec import FlowSpec
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.place import differ
 from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import unreachable

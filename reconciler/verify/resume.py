@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reconciler.model.declared_types import check
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.files import UnreadableFile, read_json, write_private
-from reconciler.model.verification import KINDS
+from reconciler.model.base.declared_types import check
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.base.files import UnreadableFile, read_json, write_private
+from reconciler.model.offsets.verification import KINDS
 from reconciler.replicator.partition.shares import Place
 from reconciler.verify.comparison.compaction import Compaction
 from reconciler.verify.origin import Origin

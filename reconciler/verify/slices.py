@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from reconciler.model.errors import Problem
-from reconciler.model.runs import CopyRecord, Handed, Run, Runs
-from reconciler.model.verification import Compared, Findings
+from reconciler.model.base.errors import Problem
+from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
+from reconciler.model.offsets.verification import Compared, Findings
 
 
 @dataclass(frozen=True)

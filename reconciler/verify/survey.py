@@ -13,11 +13,11 @@ from functools import partial
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem
-from reconciler.model.names import lease_group, syncs_topic
-from reconciler.model.runs import CopyRecord
-from reconciler.model.spec import FlowSpec
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import lease_group, syncs_topic
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.copy.transaction_holders import holders
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.place import differ

@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.spec import FlowSpec
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.records import codecs
 from reconciler.records.batch import UnreadableBatch
 from reconciler.records.rewrite import Kept

@@ -9,7 +9,7 @@ import pytest
 from reconciler.cli import failback
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from tests.contract.kafka import declared
 from tests.integration.payments import write as declare
 from tests.support.consumers import Run, Said

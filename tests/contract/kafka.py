@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 
 ANSWER_SECONDS = 30
 ANY_ACL = AclBindingFilter(

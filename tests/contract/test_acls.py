@@ -16,17 +16,17 @@ from confluent_kafka import Producer
 
 from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.acl import IMPLIED, Acl, Purpose
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError
-from reconciler.model.flow import Flow
-from reconciler.model.names import syncs_topic
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.acls.requirements import IMPLIED, Acl, Purpose
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.observe.topology import observe
-from reconciler.plan.acls import needed_acls
+from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.driver import discovery, driver

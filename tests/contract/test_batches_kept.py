@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.records.batch import CODEC_BITS, LARGE, SEQUENCE_MODULUS, Batch, next_sequence
 from reconciler.records.merge import merged
 from reconciler.records.rewrite import UNLIMITED, recoded, rewritten

@@ -12,15 +12,15 @@ import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.failover.topics.topics import Shape, Topics
-from reconciler.model.errors import Refused
-from reconciler.model.flow import Flow
-from reconciler.model.names import syncs_topic
-from reconciler.model.selection import Selection
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.names.selection import Selection
 from reconciler.observe.registered import default_in, registered_in
 from reconciler.observe.topology import observe, observe_owned
 from reconciler.plan.build import build_plan
-from reconciler.plan.drift import drift_of
+from reconciler.plan.findings.drift import drift_of
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.gaps.probe import check
 from reconciler.state import syncs

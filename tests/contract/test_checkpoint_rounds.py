@@ -20,12 +20,12 @@ from reconciler.checkpoints.service.leadership import Leadership
 from reconciler.checkpoints.service.rounds import Round, Rounds
 from reconciler.checkpoints.service.service import looking_after_groups
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.flow import Flow, OffsetsMode
-from reconciler.model.groups import GroupRules
-from reconciler.model.names import syncs_topic
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.spec import FlowSpec
-from reconciler.model.topology import Topology
+from reconciler.model.declared.flow import Flow, OffsetsMode
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.gaps.fill import Filler
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.journals.journal import Journal

@@ -24,9 +24,9 @@ from reconciler.checkpoints.translation.translate import Translator
 from reconciler.checkpoints.translation.walk import TooFar, Walker
 from reconciler.cli.offsets_translate import translate
 from reconciler.embedded import EmbeddedCluster, running
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.names import syncs_topic
-from reconciler.model.translation import Translated, Way
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.offsets.translation import Translated, Way
 from reconciler.replicator.commit import base
 from reconciler.replicator.gaps.fill import Filler
 from reconciler.replicator.partition.shares import Place

@@ -20,11 +20,11 @@ from reconciler.checkpoints.mirrormaker.formats import (
 from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
 from reconciler.checkpoints.service.heartbeats import LastLooks
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Unreachable
-from reconciler.model.groups import LastLook
-from reconciler.model.naming import HEARTBEATS
-from reconciler.model.ownership import OwnedTopic
+from reconciler.model.base.errors import Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.groups import LastLook
+from reconciler.model.names.topic_names import HEARTBEATS
+from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.state.journals import home
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import JournalTopic

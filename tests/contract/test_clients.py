@@ -15,9 +15,9 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.embedded.ports import HOST
-from reconciler.model.clients import AdminSettings, Clients, ConsumerSettings, LineSettings, ProducerSettings
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Unreachable
+from reconciler.model.base.errors import Unreachable
+from reconciler.model.declared.clients import AdminSettings, Clients, ConsumerSettings, LineSettings, ProducerSettings
+from reconciler.model.declared.cluster import Cluster
 from reconciler.observe.connection import Connection
 from reconciler.replicator.task.connections import Connections
 from reconciler.wire import ConnectionLost, Job, Loop, Wire

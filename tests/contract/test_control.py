@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import PauseScope
-from reconciler.model.seal import Seal, new_key
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.seal import Seal, new_key
 from reconciler.state import control
 from reconciler.state.control import Command, Listener, Restart
 from reconciler.state.journals import home

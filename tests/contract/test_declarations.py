@@ -18,14 +18,14 @@ from reconciler.cli.main import main
 from reconciler.cli.planning import DIFFERENT as CHANGES
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.changes import FieldChange
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import DeclarationStanding, digest_into
-from reconciler.model.errors import Refused
-from reconciler.model.names import state_names
-from reconciler.model.status import TaskStatus
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import state_names
+from reconciler.model.planning.changes import FieldChange
+from reconciler.model.planning.steps import Plan
+from reconciler.model.recorded.declaration import DeclarationStanding, digest_into
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.observe.elsewhere import in_force_elsewhere
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan

@@ -10,17 +10,17 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.desired import TopicSetting
-from reconciler.model.errors import Refused
-from reconciler.model.flow import Flow
-from reconciler.model.names import state_names
-from reconciler.model.outcome import Outcome
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
-from reconciler.model.steps import AddPartitions, AlterConfig, CreateTopic, Plan, RecordOwnership, Step
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Refused
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import state_names
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.desired import TopicSetting
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.steps import AddPartitions, AlterConfig, CreateTopic, Plan, RecordOwnership, Step
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner

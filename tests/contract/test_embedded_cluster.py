@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, jars
 from reconciler.embedded.ports import PORTS, PortLease
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.base.errors import EnvironmentFault
 
 ANSWER_SECONDS = 30
 # A killed broker may register again once its session has timed out: sooner here than by default.

@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.names import lease_group
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionStatus
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionStatus
 from reconciler.replicator.driver.driver import new_run
 from reconciler.replicator.partition.offset_metadata import Note
 from tests.contract.kafka import admin, create, declared, delete

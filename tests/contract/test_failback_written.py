@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from reconciler.cli import failback
 from reconciler.failover.failback import Failback
-from reconciler.model.failover import FailbackPlan
+from reconciler.model.recorded.failover import FailbackPlan
 from tests.contract.kafka import declared, delete_records, topic_id
 from tests.support.consumers import leave_behind, offsets_of
 from tests.support.copying import log_end, wait_until_ends_at

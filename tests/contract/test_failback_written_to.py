@@ -9,9 +9,9 @@ import pytest
 
 from reconciler.cli import failback as failbacks
 from reconciler.failover.failback import Failback
-from reconciler.model.committed import Log
-from reconciler.model.failover import FailbackPlan
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.offsets.committed import Log
+from reconciler.model.recorded.failover import FailbackPlan
 from reconciler.replicator.driver.driver import new_run
 from tests.support.copying import copy
 from tests.support.failing_over import MOSTLY_TRANSLATED, MakePair, break_off, named, read_from, write

@@ -17,15 +17,15 @@ from reconciler.cli import failback, failover
 from reconciler.cli.main import main
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.failover.failback import Failback
-from reconciler.model.cluster import Replicator
-from reconciler.model.failover import FailbackPlan, FailedOver
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.declared.cluster import Replicator
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.steps import Plan
+from reconciler.model.recorded.failover import FailbackPlan, FailedOver
 from reconciler.observe.topology import observe, observe_owned
+from reconciler.plan.acls.failover_acls import failover_acl_plan
 from reconciler.plan.build import build_plan
-from reconciler.plan.failover_acls import failover_acl_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.driver.driver import new_run
 from reconciler.state.confluent import bindings

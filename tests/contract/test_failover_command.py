@@ -11,9 +11,9 @@ from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.service.rounds import Rounds
 from reconciler.failover import failback
 from reconciler.failover.topics.recreation import recreate
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.runs import CopyRecord
-from reconciler.model.spec import FlowSpec
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver.driver import new_run
 from reconciler.state.copies import Copies
 from tests.contract.kafka import create, declared, delete

@@ -18,8 +18,8 @@ from confluent_kafka import Message, Producer
 from reconciler.embedded import EmbeddedCluster, running
 from reconciler.failover.topics import diverged
 from reconciler.failover.topics.diverged import Part, counted, export_files, export_topic
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Unreachable
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.declared.cluster import Cluster
 from tests.contract.kafka import create, delete_records, names, partitions, topic_configs
 from tests.support.all_kinds import EAGER, KINDS, World
 from tests.support.copying import log_end

@@ -13,9 +13,9 @@ import pytest
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.service.rounds import Rounds
 from reconciler.failover.failover import Failover, FailoverOptions
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.names import lease_group
-from reconciler.model.status import TaskStatus
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.state.status import StatusWriter
 from tests.contract.kafka import create, declared, delete, grow
 from tests.support.consumers import join_share_group, leave_behind, member_of, offsets_of

@@ -8,8 +8,8 @@ from confluent_kafka import Producer
 from reconciler.embedded import EmbeddedCluster
 from reconciler.failover.topics.recreation import recreate
 from reconciler.failover.topics.topics import Shape, Topics
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, delete, names, partitions, set_config, topic_configs, topic_id

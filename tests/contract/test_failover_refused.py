@@ -14,9 +14,9 @@ from confluent_kafka.admin import AclOperation, ResourceType
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.failover.topics.diverged import Part, counted, export_files, export_topic
 from reconciler.failover.topics.recreation import recreate
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.names import state_names
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import state_names
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from tests.contract.kafka import VISIBLE_SECONDS, create, topic_id

@@ -15,8 +15,8 @@ from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.translation.history import SyncHistory
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.failover.logs.quiesce import Quiesce
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import lease_group, transactional_prefix
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import lease_group, transactional_prefix
 from tests.contract.kafka import admin, declared, wait_until_seen
 from tests.support.failing_over import MakePair, Pair, ends_of, write
 

@@ -13,9 +13,9 @@ import pytest
 from reconciler.cli.common import load_topology
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import digest_into
-from reconciler.model.failover import FailedOver
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.recorded.failover import FailedOver
 from reconciler.observe import topology
 from reconciler.observe.connection import Connection
 from reconciler.state.declarations import Declarations

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Refused
-from reconciler.model.failover import Cut, FailedOver
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.failover import Cut, FailedOver
 from reconciler.state.failovers import Failovers
 
 SECONDS = 30.0

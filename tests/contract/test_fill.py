@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.replicator.gaps.fill import TRANSACTIONS_AT_ONCE, Filler, NotFilled
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import BrokerError, ConnectionLost, ProducerState

@@ -9,14 +9,14 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.capabilities import REQUIRED
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.flow import Fill, Flow
-from reconciler.model.names import probe_prefix, state_names
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Fill, Flow
+from reconciler.model.names.own_names import probe_prefix, state_names
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.capabilities import REQUIRED
 from reconciler.replicator.gaps import probe
 from reconciler.replicator.gaps.fill import FillRefused
 from tests.contract.kafka import create

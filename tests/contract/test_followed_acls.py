@@ -21,20 +21,20 @@ from confluent_kafka.admin import (
 
 from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, OwnedBinding
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
-from reconciler.model.steps import GrantAcl, Plan, RevokeAcl
-from reconciler.model.topology import Topology
+from reconciler.model.acls.binding import Binding, OwnedBinding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.steps import GrantAcl, Plan, RevokeAcl
 from reconciler.observe.connection import Connection
 from reconciler.observe.topology import observe, observe_owned
-from reconciler.plan.acls import needed_acls
+from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.build import build_plan
-from reconciler.plan.drift import drift_of
-from reconciler.plan.prune import cleared
+from reconciler.plan.findings.drift import drift_of
+from reconciler.plan.removal.prune import cleared
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.grants import Grants
 from reconciler.state.confluent import bindings

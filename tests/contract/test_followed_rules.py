@@ -15,14 +15,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.authorizer import Authorizer
-from reconciler.model.binding import Binding, OwnedBinding
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.selection import Selection
-from reconciler.model.steps import Plan, RevokeAcl
-from reconciler.model.topology import Topology
+from reconciler.model.acls.authorizer import Authorizer
+from reconciler.model.acls.binding import Binding, OwnedBinding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.steps import Plan, RevokeAcl
 from reconciler.observe.connection import operations_of
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan

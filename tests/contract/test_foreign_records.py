@@ -20,11 +20,11 @@ from reconciler.checkpoints.service.heartbeats import LastLooks
 from reconciler.checkpoints.translation.history import SyncHistory
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.names import syncs_topic
-from reconciler.model.naming import HEARTBEATS
-from reconciler.model.spec import FlowSpec
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.names.topic_names import HEARTBEATS
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import driver
 from reconciler.state.journals import home, strangers
 from reconciler.state.journals.journal import Journal

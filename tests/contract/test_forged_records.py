@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.ownership import OwnedTopic
+from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership

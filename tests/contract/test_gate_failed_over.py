@@ -15,11 +15,11 @@ from reconciler.cli.gate import FlowGate
 from reconciler.cli.main import main
 from reconciler.cli.replicate import _check_flows
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import digest_into
-from reconciler.model.errors import Refused, Unreachable
-from reconciler.model.failover import FailedOver
-from reconciler.model.status import STALE_SECONDS, TaskStatus
+from reconciler.model.base.errors import Refused, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.recorded.failover import FailedOver
+from reconciler.model.tasks.status import STALE_SECONDS, TaskStatus
 from reconciler.state.failovers import Failovers
 from reconciler.state.running import copying
 from reconciler.state.status import StatusReader

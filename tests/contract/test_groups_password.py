@@ -10,11 +10,11 @@ from confluent_kafka.admin import AclOperation
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import LogBounds
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import LogBounds
 from tests.contract.kafka import allow, create
 from tests.support.copying import fill
 

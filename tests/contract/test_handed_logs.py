@@ -11,14 +11,14 @@ from confluent_kafka import Producer
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
 from reconciler.failover.logs.handover import Handover, hand_over, log_states
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState
 from tests.contract.kafka import create
 from tests.support.copying import REMOTE, code, copy, fill, log_end, spec_of
 

@@ -17,8 +17,8 @@ from reconciler.cli.main import main
 from reconciler.cli.replicate import warn
 from reconciler.declare import load
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.spec import FlowSpec
-from reconciler.model.text import shown
+from reconciler.model.base.text import shown
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.report.text.markdown import code
 from reconciler.state.journals.journal import Journal

@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
-from reconciler.model.runs import CopyRecord
-from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.state.copies import Copies
 from reconciler.state.journals.journal import Follower, Journal, Value
 from reconciler.state.journals.topics import JournalTopic, own

@@ -17,10 +17,10 @@ from confluent_kafka.admin import AclOperation, AdminClient
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.embedded.settings import QUICK_JVM
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.references import Reference
-from reconciler.model.security import Kerberos, Security
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Kerberos, Security
+from reconciler.model.declared.cluster import Cluster
 from reconciler.observe.connection import Connection
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.confluent import clients

@@ -12,8 +12,8 @@ from types import TracebackType
 import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.lease import lease
 from reconciler.replicator.lease.assignor import Log
 from reconciler.replicator.lease.lease import Lease

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Locked
+from reconciler.model.base.errors import Locked
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state import lock as room
 from reconciler.state.journals import process
 from reconciler.state.journals.journal import Journal

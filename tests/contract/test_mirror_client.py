@@ -17,10 +17,10 @@ from reconciler.checkpoints.mirrormaker.formats import Checkpoint, checkpoint_ke
 from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
 from reconciler.client import MirrorClient, ReplicationPolicy, declared_client, translate_offsets
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Refused, Unreachable
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
+from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Refused, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
 from tests.contract.kafka import allow, create
 from tests.support.mirror_java import IDENTITY, JavaFailed, java_answers, our_answers
 

@@ -10,8 +10,8 @@ import pytest
 from reconciler.checkpoints.service.rounds import Rounds
 from reconciler.client import MirrorClient, translate_offsets
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.flow import Flow, OffsetsMode
-from reconciler.model.selection import Selection
+from reconciler.model.declared.flow import Flow, OffsetsMode
+from reconciler.model.names.selection import Selection
 from tests.contract.kafka import create
 from tests.contract.test_checkpoint_rounds import RECORDS, Pair
 from tests.support.consumers import leave_behind, offsets_of

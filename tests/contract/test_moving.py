@@ -15,20 +15,20 @@ from reconciler.cli.posts import Post
 from reconciler.cli.watching import Lookout
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, OwnedBinding
-from reconciler.model.capabilities import Capabilities
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import MOVED, digest_into
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.failover import FailedOver
-from reconciler.model.names import state_names
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.pauses import PauseScope
-from reconciler.model.runs import CopyRecord, Run, Runs
-from reconciler.model.seal import Seal, new_key
-from reconciler.model.status import TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.acls.binding import Binding, OwnedBinding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import state_names
+from reconciler.model.offsets.runs import CopyRecord, Run, Runs
+from reconciler.model.recorded.capabilities import Capabilities
+from reconciler.model.recorded.declaration import MOVED, digest_into
+from reconciler.model.recorded.failover import FailedOver
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.seal import Seal, new_key
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.direct import DirectProvisioner

@@ -9,22 +9,22 @@ import pytest
 from confluent_kafka.admin import AclOperation
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
-from reconciler.model.flow import Flow
-from reconciler.model.groups import GroupRules
-from reconciler.model.names import state_names
-from reconciler.model.observed import (
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Unreachable
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import state_names
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.observed import (
     EFFECTIVE_KEYS,
     OLD_TIMESTAMP_KEYS,
     PASSAGE_KEYS,
     TIMESTAMP_KEYS,
     ObservedCluster,
 )
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
-from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from tests.contract.kafka import allow, create, declared, topic_id
 from tests.support.consumers import leave_behind

@@ -15,10 +15,10 @@ from reconciler.checkpoints.translation.translate import Translator
 from reconciler.cli.main import main
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.names import lease_group
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.spec import FlowSpec
-from reconciler.model.translation import Translated
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.offsets.translation import Translated
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.journals.journal import Journal

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.text import from_cell
+from reconciler.model.base.text import from_cell
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, delete_records
 from tests.integration.command import anabranch
 from tests.integration.payments import write as declare

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.checkpoints.groups.files import read_file
 from reconciler.cli.main import main
-from reconciler.model.committed import COLUMNS, Asked
+from reconciler.model.offsets.committed import COLUMNS, Asked
 from tests.conftest import MakeClusters
 from tests.contract.kafka import delete_records
 from tests.integration.payments import write as declare

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from reconciler.declare import load
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
-from reconciler.model.names import state_names
-from reconciler.model.spec import FlowSpec
+from reconciler.model.names.own_names import state_names
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import driver
 from reconciler.state.confluent import bindings
 from tests.contract.kafka import ANSWER_SECONDS, ANY_ACL, admin, create, grant, grow

@@ -11,18 +11,18 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem, Refused
-from reconciler.model.flow import Flow
-from reconciler.model.names import syncs_topic
-from reconciler.model.padding import Padding
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.steps import CreateTopic, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.padding import Padding
+from reconciler.model.planning.steps import CreateTopic, Plan
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.capabilities import Capabilities, Capability, Verdict
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.model.flow import Fill, Flow
-from reconciler.model.selection import Selection
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Fill, Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.capabilities import Capabilities, Capability, Verdict
 from reconciler.records.batch import Batch
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.gaps import probe

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from reconciler.declare import load
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.errors import Locked, Problem
-from reconciler.model.steps import AddPartitions, AlterConfig, GrantAcl, RecordOwnership, RevokeAcl, Step
+from reconciler.model.base.errors import Locked, Problem
+from reconciler.model.planning.steps import AddPartitions, AlterConfig, GrantAcl, RecordOwnership, RevokeAcl, Step
 from reconciler.state.declarations import Declarations
 from reconciler.state.ownership import Ownership
 from tests.contract.kafka import (

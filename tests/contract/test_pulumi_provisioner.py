@@ -10,9 +10,9 @@ import pytest
 
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Locked, Problem, Refused
-from reconciler.model.removals import DeleteTopic
-from reconciler.model.steps import CreateInternalTopic, Step
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Locked, Problem, Refused
+from reconciler.model.planning.removals import DeleteTopic
+from reconciler.model.planning.steps import CreateInternalTopic, Step
 from reconciler.provision.direct import DirectProvisioner
 from stacks.automation import PulumiProvisioner
 from stacks.names import TOPIC_TYPE, name_in

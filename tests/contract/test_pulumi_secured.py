@@ -11,8 +11,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from reconciler.declare import load
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.binding import OwnedBinding
-from reconciler.model.steps import RevokeAcl
+from reconciler.model.acls.binding import OwnedBinding
+from reconciler.model.planning.steps import RevokeAcl
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own

@@ -12,14 +12,14 @@ import pytest
 from reconciler.cli.following import growing
 from reconciler.cli.planning import observe_and_plan
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem, Unreachable
-from reconciler.model.flow import Flow
-from reconciler.model.pauses import PauseScope
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.steps import AlterConfig
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.steps import AlterConfig
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.replicator.partition.shares import Shares
 from reconciler.state import control

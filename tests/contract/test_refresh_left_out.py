@@ -6,12 +6,12 @@ import uuid
 
 from reconciler.cli.following import growing
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.topology import Topology
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own

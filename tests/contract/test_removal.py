@@ -9,21 +9,21 @@ import pytest
 from confluent_kafka.admin import AclOperation
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import EnvironmentFault, Locked, Problem
-from reconciler.model.flow import Flow
-from reconciler.model.outcome import Outcome
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.references import Reference
-from reconciler.model.removals import DeleteTopic, ForgetTopic
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
-from reconciler.model.status import TaskStatus
-from reconciler.model.steps import ClusterPlan, CreateTopic, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Locked, Problem
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.removals import DeleteTopic, ForgetTopic
+from reconciler.model.planning.steps import ClusterPlan, CreateTopic, Plan
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.observe.topology import observe_owned
-from reconciler.plan.destroy import destroy_plan
+from reconciler.plan.removal.destroy import destroy_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.removal import AT_ONCE
 from reconciler.state.journals.journal import Journal

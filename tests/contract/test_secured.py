@@ -13,10 +13,10 @@ from confluent_kafka.admin import AclOperation
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.embedded.certificates import Authority
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault
-from reconciler.model.references import Reference
-from reconciler.model.security import Mechanism, OAuth, Security
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Mechanism, OAuth, Security
+from reconciler.model.declared.cluster import Cluster
 from reconciler.observe.connection import Connection
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Place

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka.admin import AclOperation
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.references import Reference
-from reconciler.model.security import OAuth, Security
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import OAuth, Security
+from reconciler.model.declared.cluster import Cluster
 from reconciler.observe.connection import Connection
 from tests.contract.kafka import allow, create
 from tests.support.secured import write_and_read

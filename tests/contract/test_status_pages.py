@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state import status as status_topic
 from reconciler.state.journals.journal import Follower, Journal
 from reconciler.state.journals.topics import own

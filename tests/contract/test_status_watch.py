@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.latency import Histogram, Latency, bucket_of
-from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.tasks.latency import Histogram, Latency, bucket_of
+from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, TaskStatus
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusWriter

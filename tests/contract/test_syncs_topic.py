@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import syncs_topic
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import syncs_topic
 from reconciler.state import syncs
 from tests.contract.kafka import create, set_config, topic_configs
 

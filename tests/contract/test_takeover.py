@@ -9,9 +9,9 @@ import pytest
 
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.status import PartitionState
-from reconciler.model.translation import Question
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.translation import Question
+from reconciler.model.tasks.status import PartitionState
 from reconciler.records.batch import Batch
 from reconciler.replicator.takeover import identical as takeover
 from reconciler.state.journals.journal import Journal

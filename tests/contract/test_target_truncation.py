@@ -10,9 +10,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import syncs_topic
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.shares import Place
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, wait_until_seen

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.seal import Seal, new_key
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.seal import Seal, new_key
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Assignment, Shares
 from reconciler.replicator.task import task

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState
 from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, Running, fill, identical, spec_of

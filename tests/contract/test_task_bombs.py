@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Compression
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Compression
+from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.wire import Loop, ProduceAsk, Wire
 from tests.contract.kafka import create
 from tests.support.batches import ZSTD

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition import channel
 from reconciler.replicator.partition.shares import Shares

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.clients import Clients, ConsumerSettings, ProducerSettings
-from reconciler.model.cluster import Cluster
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.clients import Clients, ConsumerSettings, ProducerSettings
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition import channel
 from reconciler.replicator.partition.channel import Channel

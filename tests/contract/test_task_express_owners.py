@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from tests.contract.test_task_express import flow_of
 from tests.contract.test_two_owners import Stop
 from tests.support.copying import SECONDS, Running, all_running, identical

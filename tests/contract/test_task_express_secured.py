@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
-from reconciler.model.cluster import Cluster
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
 from tests.support.copying import Running, assert_counted, identical, spec_of
 from tests.support.tls import reference
 from tests.support.trickles import Line, Trickle, make

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import PauseScope
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.pauses import PauseScope
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Shares
 from reconciler.state import control

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Fill
-from reconciler.model.runs import Runs
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Fill
+from reconciler.model.offsets.runs import Runs
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.gaps.fill import Filler
 from reconciler.replicator.gaps.padding import pad
 from reconciler.replicator.partition.place import Standing

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.task import open_transactions
 from tests.contract.test_task_translated import make
 from tests.support.copying import Running, code, identical, spec_of, wait_until_ends_at

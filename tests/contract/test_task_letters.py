@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.flow import OffsetsMode
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import OffsetsMode
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.driver import dead_letter_topics
 from tests.contract.kafka import create, delete, set_config
 from tests.contract.test_task_translated import make

@@ -7,7 +7,7 @@ import time
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.records.batch import Batch
 from reconciler.records.split import split
 from reconciler.wire import FetchAsk, Wire

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import OffsetsMode
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import OffsetsMode
+from reconciler.model.tasks.status import PartitionState
 from reconciler.state import syncs
 from tests.contract.kafka import create, declared, set_config
 from tests.contract.test_task_parking import write

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.references import Reference
+from reconciler.model.connection.references import Reference
+from reconciler.model.declared.cluster import Cluster
 from reconciler.replicator.transfer import preferred_replica
 from reconciler.wire import FetchAnswer, FetchSession, Wire
 from tests.conftest import MakeClusters

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, declared, delete, delete_records, set_config

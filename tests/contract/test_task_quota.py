@@ -5,8 +5,8 @@ from __future__ import annotations
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 
 from reconciler.embedded import ClusterOptions
-from reconciler.model.cluster import Cluster
-from reconciler.model.status import TaskStatus
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.wire import Wire
 from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.replicator.partition.channel import SLOW_BYTES, Channel
 from reconciler.replicator.partition.place import PartitionSides, Standing
 from reconciler.replicator.partition.shares import Place

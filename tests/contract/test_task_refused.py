@@ -15,12 +15,12 @@ from confluent_kafka.admin import (
 )
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.model.references import Reference
-from reconciler.model.seal import Seal, new_key
-from reconciler.model.security import Security
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.seal import Seal, new_key
+from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Assignment
 from reconciler.replicator.task import task

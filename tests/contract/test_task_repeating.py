@@ -12,9 +12,9 @@ import pytest
 
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import base
 from reconciler.wire import BrokerError, ConnectionLost, Membership
 from reconciler.wire.requests import commits

@@ -16,10 +16,10 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.flow import Compression
-from reconciler.model.names import syncs_topic
-from reconciler.model.runs import Runs
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.flow import Compression
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.offsets.runs import Runs
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.records import codecs
 from reconciler.records.batch import Batch
 from reconciler.replicator.driver.discovery import matching

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.replicator.gaps.fill import Filler
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import TopicInfo

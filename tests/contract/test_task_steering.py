@@ -9,12 +9,12 @@ from functools import partial
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import PauseScope
-from reconciler.model.seal import Seal, new_key
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.seal import Seal, new_key
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.replicator.partition.shares import Shares

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import syncs_topic
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.commit import base
 from reconciler.wire import ConnectionLost, Membership
 from reconciler.wire.requests import commits

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import syncs_topic
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import syncs_topic
 from reconciler.replicator.commit import hanging_transactions, unstable_offsets
 from reconciler.replicator.takeover import translated
 from reconciler.wire.requests import commits

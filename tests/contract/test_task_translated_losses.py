@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import OnRecreate
-from reconciler.model.pauses import PauseScope
-from reconciler.model.spec import FlowSpec
-from reconciler.model.start import Start
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import OnRecreate
+from reconciler.model.declared.start import Start
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.copy import recreated
 from reconciler.replicator.takeover import translated as arrival
 from reconciler.state import control

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from reconciler.embedded import EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import lease_group, syncs_topic
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import lease_group, syncs_topic
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.copy.producer_names import Identity
 from tests.contract.kafka import create, declared
 from tests.contract.test_two_owners import FORGETFUL

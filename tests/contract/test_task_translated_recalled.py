@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import OnRecreate
-from reconciler.model.names import lease_group, syncs_topic
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import OnRecreate
+from reconciler.model.names.own_names import lease_group, syncs_topic
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import position_recovery
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.start import Start
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.start import Start
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.driver import discovery
 from tests.contract.kafka import delete_records, grow
 from tests.contract.test_task_translated import make, translated

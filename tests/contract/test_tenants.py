@@ -23,18 +23,18 @@ from confluent_kafka.admin import (
 )
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.flow import Flow
-from reconciler.model.names import lease_group, probe_prefix, state_names, turn_group
-from reconciler.model.pauses import PauseScope
-from reconciler.model.seal import Seal, new_key
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import lease_group, probe_prefix, state_names, turn_group
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.seal import Seal, new_key
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.observe.topology import observe
-from reconciler.plan.acls import needed_acls
+from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.copy.producer_names import Identity

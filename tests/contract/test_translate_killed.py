@@ -19,11 +19,11 @@ from confluent_kafka import TopicPartition
 
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import OffsetsMode
-from reconciler.model.names import syncs_topic
-from reconciler.model.spec import FlowSpec
-from reconciler.model.translation import Question, Translated, Way
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import OffsetsMode
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.offsets.translation import Question, Translated, Way
+from reconciler.model.tasks.spec import FlowSpec
 from tests.conftest import MakeClusters
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared, delete_records, set_config
 from tests.support.all_kinds import EAGER, KINDS, SECONDS

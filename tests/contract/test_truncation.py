@@ -11,11 +11,11 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic, PartitionMetadata
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import OnDataLoss
-from reconciler.model.names import syncs_topic
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import OnDataLoss
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.copies import Copies
 from tests.conftest import MakeClusters

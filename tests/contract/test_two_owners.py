@@ -10,10 +10,10 @@ import pytest
 
 from reconciler.demo.compare import compare
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.model.clients import LineSettings
-from reconciler.model.cluster import Cluster
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.clients import LineSettings
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition.shares import Assignment
 from reconciler.replicator.takeover import identical as takeover

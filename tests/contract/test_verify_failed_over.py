@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.spec import FlowSpec
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.verify.survey import Found, Survey, Wanted
 from tests.contract.kafka import delete_records
 from tests.contract.test_verify_work import compared

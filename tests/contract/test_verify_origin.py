@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.model.spec import FlowSpec
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.declared.topology import Topology
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver.spark_jobs import SparkJobs
 from reconciler.verify.drive import Options, Verify, VerifyWatcher
 from reconciler.verify.origin import made_anew, objections, origin_of

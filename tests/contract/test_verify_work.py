@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem
-from reconciler.model.runs import CopyRecord, Run, Runs
-from reconciler.model.spec import FlowSpec
-from reconciler.model.verification import Findings
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.runs import CopyRecord, Run, Runs
+from reconciler.model.offsets.verification import Findings
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.transfer.pace import Quota
 from reconciler.state.copies import Copies
 from reconciler.state.journals.journal import Journal

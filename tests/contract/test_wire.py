@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.records.batch import LARGE
 from reconciler.records.split import split
 from reconciler.wire import (

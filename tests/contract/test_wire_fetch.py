@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.records.split import split
 from reconciler.wire import FetchAnswer, FetchAsk, FetchSession, Wire
 from tests.contract.kafka import create, declared

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from reconciler.declare import load
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.spec import FlowSpec
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.state.ownership import Ownership
 from tests.contract.kafka import admin, create, declared, delete, partitions, set_config, topic_configs, topic_id
 from tests.integration.command import anabranch

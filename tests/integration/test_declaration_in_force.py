@@ -15,8 +15,8 @@ import pytest
 from reconciler.declare import load
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.declaration import digest_into
-from reconciler.model.status import TaskStatus
+from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.tasks.status import TaskStatus
 from tests.contract.kafka import create, declared
 from tests.integration.command import anabranch
 from tests.support.copying import fill

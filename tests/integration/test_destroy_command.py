@@ -14,10 +14,10 @@ import pytest
 
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.declaration import DESTROYED, digest_into
-from reconciler.model.names import state_names
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import state_names
+from reconciler.model.recorded.declaration import DESTROYED, digest_into
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.lock import Lock
 from reconciler.state.ownership import Ownership

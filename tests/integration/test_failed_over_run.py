@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.failover import FailedOver
+from reconciler.model.recorded.failover import FailedOver
 from reconciler.state.failovers import Failovers
 from reconciler.state.running import copying
 from tests.contract.kafka import create, declared

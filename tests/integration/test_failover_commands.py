@@ -20,7 +20,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from tests.contract.kafka import create, declared
 from tests.integration.command import Ended, anabranch
 from tests.support.replicating import Replicator, wait_until_copying

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from reconciler.client import Checkpoint, MirrorClient, translate_offsets
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.base.errors import EnvironmentFault
 from tests.contract.kafka import create, delete_records
 from tests.support.mirror_java import java_answers, our_answers
 from tests.support.mirrormaker import mirrormaker

@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.declaration import digest_into
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.status import StatusWriter
 from tests.contract.kafka import admin, create, declared, delete, names

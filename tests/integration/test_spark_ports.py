@@ -16,7 +16,7 @@ import psutil
 import pytest
 from pyspark import SparkContext
 
-from reconciler.model.datacenter import Spark
+from reconciler.model.declared.datacenter import Spark
 from reconciler.replicator.driver.spark_jobs import SparkJobs
 
 SECONDS = 60

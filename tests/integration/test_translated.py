@@ -15,8 +15,8 @@ from confluent_kafka import Producer
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster, running
-from reconciler.model.cluster import Cluster
-from reconciler.model.topology import Topology
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
 from tests.contract.kafka import create, declared, delete_records
 from tests.integration.command import anabranch
 from tests.support.all_kinds import check_paired

@@ -10,20 +10,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from reconciler.model.acl import ALL, ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.acls.binding import Binding, ObservedBindings, OwnedBinding, Permission
+from reconciler.model.acls.requirements import ALL, ResourcePattern
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import Plan
 from reconciler.plan.build import build_plan
-from reconciler.plan.left_out import left_out, without
+from reconciler.plan.guardrails.left_out import left_out, without
 from tests.unit.facts import cluster, topic
 
 SOURCES, TARGET = ("a", "b"), "t"

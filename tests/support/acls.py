@@ -17,11 +17,11 @@ from confluent_kafka.admin import (
 
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.acl import Acl
-from reconciler.model.cluster import Cluster
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
-from reconciler.plan.acls import needed_acls
+from reconciler.model.acls.requirements import Acl
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.plan.acls.requirements import needed_acls
 from tests.contract.kafka import ANSWER_SECONDS, ANY_ACL, VISIBLE_SECONDS, admin, grant
 
 _KINDS = {

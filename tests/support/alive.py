@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from reconciler.model.status import TaskStatus
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.state.status import StatusWriter
 
 _EVERY = 0.3

@@ -15,9 +15,9 @@ from confluent_kafka import Message, Producer
 from reconciler.checkpoints.translation import history
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.names import syncs_topic
-from reconciler.model.spec import FlowSpec
-from reconciler.model.translation import Question, Translated, Way
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.offsets.translation import Question, Translated, Way
+from reconciler.model.tasks.spec import FlowSpec
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, log_end, spec_of
 from tests.support.translated import committed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.seal import Seal
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.seal import Seal
 from reconciler.state.control import Listener
 
 

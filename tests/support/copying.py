@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.replicator.partition.shares import Assignment, Place

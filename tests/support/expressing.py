@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.place import PartitionSides, Standing

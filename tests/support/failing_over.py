@@ -19,11 +19,11 @@ from reconciler.cli.replicate import parked_problem
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.failover.failback import Failback
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.failover import FailbackPlan
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.topology import Topology
+from reconciler.model.recorded.failover import FailbackPlan
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.driver.driver import new_run
 from reconciler.state.failovers import Failovers
 from reconciler.state.syncs import ensure

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.records.batch import Batch
 from reconciler.records.split import split
 from reconciler.replicator.copy.producer_names import Identity

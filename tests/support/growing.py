@@ -10,8 +10,8 @@ from itertools import islice, pairwise
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.cluster import Cluster
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
 from tests.contract.kafka import create
 from tests.support.all_kinds import COMPACTED, KEYS, KINDS, SECONDS, Written
 from tests.support.translated import committed

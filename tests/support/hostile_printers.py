@@ -7,32 +7,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reconciler.model.acl import Acl, ResourcePattern
-from reconciler.model.binding import Binding
-from reconciler.model.changes import Change, FieldChange, StoppedTopic
-from reconciler.model.committed import Committed, LogBounds, Move, MovedOffset, Position
-from reconciler.model.declaration import Declared, InForce
-from reconciler.model.desired import DesiredTopic, TopicSetting
-from reconciler.model.drift import Drift, Drifted
-from reconciler.model.errors import Problem
-from reconciler.model.failover import (
-    Carried,
-    Crossing,
-    Cut,
-    FailbackPlan,
-    FailedOver,
-    FailoverPlan,
-    Returning,
-    WithoutPlace,
-)
-from reconciler.model.flow import Flow
-from reconciler.model.health import Check
-from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.pauses import Pauses, PauseScope
-from reconciler.model.removals import DeleteTopic, ForgetTopic
-from reconciler.model.selection import Selection
-from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.model.steps import (
+from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.requirements import Acl, ResourcePattern
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Committed, LogBounds, Move, MovedOffset, Position
+from reconciler.model.offsets.translation import Question, Translated
+from reconciler.model.offsets.verification import Compared, Counts, Difference, Findings, Verification
+from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.planning.desired import DesiredTopic, TopicSetting
+from reconciler.model.planning.drift import Drift, Drifted
+from reconciler.model.planning.health import Check
+from reconciler.model.planning.outcome import Failure, Outcome, Skipped
+from reconciler.model.planning.removals import DeleteTopic, ForgetTopic
+from reconciler.model.planning.steps import (
     AddPartitions,
     AlterConfig,
     ClusterPlan,
@@ -47,9 +37,19 @@ from reconciler.model.steps import (
     RecordOwnership,
     RevokeAcl,
 )
-from reconciler.model.topology import Topology
-from reconciler.model.translation import Question, Translated
-from reconciler.model.verification import Compared, Counts, Difference, Findings, Verification
+from reconciler.model.recorded.declaration import Declared, InForce
+from reconciler.model.recorded.failover import (
+    Carried,
+    Crossing,
+    Cut,
+    FailbackPlan,
+    FailedOver,
+    FailoverPlan,
+    Returning,
+    WithoutPlace,
+)
+from reconciler.model.recorded.pauses import Pauses, PauseScope
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.report import acls, clients, explain, failover, health, offsets, translation, verify
 from reconciler.report.pictures import graph
 from reconciler.report.plan import drift

@@ -12,8 +12,8 @@ from dataclasses import replace
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.state.status import StatusReader
 from tests.support.copying import SECONDS
 from tests.support.owner import Owner

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.records.batch import CHECKED_FROM, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 from reconciler.records.checksum import crc32c
 from reconciler.records.codecs import pack

@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.client import MirrorClient
 from reconciler.embedded import EmbeddedCluster
 from reconciler.embedded.jars import class_path, fetch_kafka, java_executable
-from reconciler.model.selection import is_internal
+from reconciler.model.names.selection import is_internal
 
 PROGRAM = Path(__file__).parent / "java" / "ReadMirror.java"
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"

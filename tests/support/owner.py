@@ -10,7 +10,7 @@ import sys
 import time
 from types import TracebackType
 
-from reconciler.model.spec import FlowSpec
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Assignment
 from reconciler.replicator.task import task

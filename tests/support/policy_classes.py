@@ -8,7 +8,8 @@ from itertools import count
 
 import pytest
 
-from reconciler.model import installed, policy_class
+from reconciler.model.base import installed
+from reconciler.model.names import policy_class
 
 
 class Regional:

@@ -13,9 +13,9 @@ import pytest
 
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.outcome import Outcome
-from reconciler.model.steps import Plan, Step
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.steps import Plan, Step
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.direct import DirectProvisioner

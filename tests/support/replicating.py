@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 
 from reconciler.declare import load
-from reconciler.model.cluster import Cluster
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.state.status import StatusReader

@@ -18,9 +18,9 @@ import pytest
 from bench.standalone import Standalone, standalone
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
-from reconciler.model.cluster import Cluster
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
 from tests.contract.kafka import create
 from tests.integration.command import anabranch
 from tests.support.acls import give, needed_by

@@ -8,7 +8,7 @@ import time
 
 from confluent_kafka import Producer
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import clients
 from reconciler.wire import EARLIEST, LATEST, ProduceAsk, Wire
 from tests.support.batches import build, some

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire import Direct, Loop, ProduceAsk, Wire
 from tests.support.pretended import Asked, PretendedBroker
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from reconciler.embedded.certificates import Authority, Certificate
-from reconciler.model.cluster import Cluster
-from reconciler.model.references import Reference
-from reconciler.model.security import Protocol, Security
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Protocol, Security
+from reconciler.model.declared.cluster import Cluster
 
 HOST = "127.0.0.1"
 

@@ -10,10 +10,10 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer,
 
 from reconciler.checkpoints.translation.history import SyncHistory
 from reconciler.checkpoints.translation.runs import RunPoint
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import syncs_topic
-from reconciler.model.runs import Runs
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.offsets.runs import Runs
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.state.copies import Copies
 

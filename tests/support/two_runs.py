@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, TaskStatus
 from tests.support.copying import Running, all_running, code, fill
 from tests.support.owner import Owner
 from tests.support.traffic import WEEK_MS, Traffic

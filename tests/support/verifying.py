@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.model.runs import CopyRecord, Runs
-from reconciler.model.verification import Findings
+from reconciler.model.offsets.runs import CopyRecord, Runs
+from reconciler.model.offsets.verification import Findings
 from reconciler.records.batch import Batch
 from reconciler.records.read_committed import Gap
 from reconciler.records.rewrite import Kept

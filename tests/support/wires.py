@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.records.batch import Batch
 from reconciler.replicator.copy.same_log import batch_at
 from reconciler.wire import Loop, ProducerState, Wire

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.flow import Flow
-from reconciler.model.groups import GroupRules
-from reconciler.model.selection import Selection
-from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus
 
 NOW = 1_000.0
 RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler import declare
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.declared.topology import Topology
 
 ALIASES = ("a", "b", "c", "d")
 HEAD = "version: 1\nname: shop\nclusters:\n" + "".join(

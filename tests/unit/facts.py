@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.model.binding import ObservedBindings, OwnedBinding
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import InForce
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.removals import Removal
-from reconciler.model.selection import Selection
-from reconciler.model.steps import (
+from reconciler.model.acls.binding import ObservedBindings, OwnedBinding
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.model.planning.removals import Removal
+from reconciler.model.planning.steps import (
     AclChange,
     AddPartitions,
     AlterConfig,
@@ -23,7 +22,8 @@ from reconciler.model.steps import (
     GrantAcl,
     Plan,
 )
-from reconciler.model.topology import Topology
+from reconciler.model.recorded.declaration import InForce
+from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.plan.build import build_plan
 
 EAST = "us-east"

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from reconciler.model.declaration import DeclarationHistory, InForce, declaration_into
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import Plan
+from reconciler.model.recorded.declaration import DeclarationHistory, InForce, declaration_into
 from reconciler.report.plan.to_text import plan_text
 from tests.unit.facts import EAST, WEST, carried_out, cluster, plan_of, topic
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli.main import main
-from reconciler.model.acl import PURPOSES, Acl, ResourcePattern, without_surplus
-from reconciler.model.names import SHARED_NAMES, probe_prefix, state_names
-from reconciler.plan.acls import needed_acls
-from reconciler.plan.own import own_bindings
+from reconciler.model.acls.requirements import PURPOSES, Acl, ResourcePattern, without_surplus
+from reconciler.model.names.own_names import SHARED_NAMES, probe_prefix, state_names
+from reconciler.plan.acls.own_bindings import own_bindings
+from reconciler.plan.acls.requirements import needed_acls
 from tests.unit.declaring import HEAD, load
 
 SECURED = HEAD.replace(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.runs import CopyRecord
+from reconciler.model.offsets.runs import CopyRecord
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.copy_records import Change
 from reconciler.replicator.partition.offset_metadata import Note

@@ -13,7 +13,7 @@ from bench.load import Load
 from bench.profiles import PROFILES, Profile
 from bench.sample import first_difference
 from bench.verify import Measured, VerifyResult, verify_report
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
 
 
 def test_a_race_of_all_profiles_has_everybody_but_no_floor_where_copies_are_several() -> None:

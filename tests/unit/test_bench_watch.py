@@ -15,7 +15,7 @@ from bench.load import Load
 from bench.segments import LogFacts, TopicLog
 from bench.watch import Watch
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.base.errors import EnvironmentFault
 
 ORIGINAL = LogFacts(batches=8, records=80, bytes=8_000)
 # Appends batches of ten records to the remote topic's log, as a broker would for a competitor; if it is told to wait,

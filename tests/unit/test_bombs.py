@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.flow import DEFAULT_LARGEST_BATCH, Flow
-from reconciler.model.selection import Selection
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.declared.flow import DEFAULT_LARGEST_BATCH, Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records import codecs
 from reconciler.records.batch import Batch, UnreadableBatch
 from reconciler.records.decompression import DecompressedTooLarge

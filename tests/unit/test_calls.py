@@ -17,9 +17,9 @@ from reconciler.checkpoints.groups.retention import retention_seconds
 from reconciler.checkpoints.mirrormaker.reading import records
 from reconciler.cli.replicate import warn
 from reconciler.failover.topics.topics import Topics
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
-from reconciler.model.status import Reason
+from reconciler.model.base.errors import EnvironmentFault, Problem, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import Reason
 from reconciler.observe.connection import Connection
 from reconciler.state.confluent import calls, clients
 from reconciler.state.journals.journal import Journal

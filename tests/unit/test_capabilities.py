@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, ProbeFinding, Verdict
+from reconciler.model.recorded.capabilities import REQUIRED, Capabilities, Capability, ProbeFinding, Verdict
 
 
 def found(**others: Verdict) -> Capabilities:

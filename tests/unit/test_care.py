@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import TaskStatus
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.replicator.driver import supervisor
 from reconciler.replicator.driver.spark_session import ReplicationSession
 

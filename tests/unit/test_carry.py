@@ -10,14 +10,14 @@ import pytest
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint
 from reconciler.failover.groups import group_positions
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Committed, Log, LogBounds
-from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
-from reconciler.model.flow import Flow
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.selection import Selection
-from reconciler.model.topology import Topology
-from reconciler.model.translation import Translated
+from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Committed, Log, LogBounds
+from reconciler.model.offsets.translation import Translated
+from reconciler.model.recorded.ownership import OwnedTopic
 
 FLOW = Flow("over", "east", "west", Selection(("orders",)))
 HIDDEN = Problem("AB313", "group hidden", "hidden", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.partition.channel import QUEUE_BYTES, SLOW_BYTES
 from reconciler.replicator.partition.place import Standing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import Standing
 from tests.support.batches import Content, decode

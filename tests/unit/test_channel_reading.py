@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.records.batch import LARGE, SEQUENCE_MODULUS, Batch
 from reconciler.replicator.partition.channel import QUEUE_BYTES, Channel
 from reconciler.replicator.partition.place import Standing

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.partition.channel import WINDOW, Channel
 from reconciler.replicator.partition.place import Standing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.partition.place import Standing
 from tests.support.channels import EPOCH, OUTAGE, PRODUCER_ID, SIDES, answer, feed, fetched, land, log, opened, send_all
 

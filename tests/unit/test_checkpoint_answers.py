@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler.checkpoints.translation.answers import _Bounded
-from reconciler.model.committed import LogBounds
-from reconciler.model.failover import Cut
-from reconciler.model.translation import How, Question, Translated, Way
+from reconciler.model.offsets.committed import LogBounds
+from reconciler.model.offsets.translation import How, Question, Translated, Way
+from reconciler.model.recorded.failover import Cut
 
 CUT = Cut("orders", "east.orders", "translated", ((90, 100), (-1, 7)))
 

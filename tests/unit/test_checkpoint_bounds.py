@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 
 from reconciler.checkpoints.groups.bounds import Asker
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.errors import EnvironmentFault, Unreachable
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Log, LogBounds
 from reconciler.state.confluent import clients
 
 EARLIEST, LATEST = -2, -1

@@ -15,14 +15,14 @@ from reconciler.checkpoints.service.rounds import Rounds
 from reconciler.checkpoints.service.syncing import Settled
 from reconciler.checkpoints.translation.sides import LogSides
 from reconciler.checkpoints.translation.translate import Translator
-from reconciler.model.cluster import Cluster as Declared
-from reconciler.model.committed import Committed, Log, LogBounds, Move
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Delivery, Flow, OffsetsMode
-from reconciler.model.groups import GroupRules
-from reconciler.model.runs import CopyRecord
-from reconciler.model.selection import Selection
-from reconciler.model.translation import Translated
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster as Declared
+from reconciler.model.declared.flow import Delivery, Flow, OffsetsMode
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Committed, Log, LogBounds, Move
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.offsets.translation import Translated
 
 FLOW = Flow("f", "east", "west", Selection(("orders",)), groups=GroupRules(("b.*", "gone", "old"), sync_offsets=True))
 

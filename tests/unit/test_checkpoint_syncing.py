@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.service.syncing import GroupStanding, Settled
-from reconciler.model.groups import GroupRules
+from reconciler.model.declared.groups import GroupRules
 
 OFFSETS = st.integers(0, 20)
 

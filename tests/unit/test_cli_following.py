@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.cli.following import only_following
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding
-from reconciler.model.desired import DesiredTopic, TopicSetting
-from reconciler.model.steps import (
+from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.planning.desired import DesiredTopic, TopicSetting
+from reconciler.model.planning.steps import (
     AddPartitions,
     AlterConfig,
     ClusterPlan,

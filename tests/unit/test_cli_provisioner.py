@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from reconciler.cli.provisioner import Provisioning, provisioning
-from reconciler.model.errors import Refused
+from reconciler.model.base.errors import Refused
 from stacks import project
 
 FILES = (Path("payments.yaml"),)

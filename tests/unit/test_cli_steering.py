@@ -8,12 +8,12 @@ import pytest
 import typer
 
 from reconciler.cli.steering import SteeringWords, _deaf, _flows, _line, _scope, _unknown
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.pauses import PauseScope
-from reconciler.model.selection import Selection
-from reconciler.model.status import TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.status import TaskStatus
 
 FLOW = Flow("east-west", "east", "west", Selection((".*",)))
 BACK = Flow("west-east", "west", "east", Selection((".*",)))

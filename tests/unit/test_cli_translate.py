@@ -9,8 +9,8 @@ import typer
 
 from reconciler.cli.main import main
 from reconciler.cli.offsets_translate import _in_file, _named
-from reconciler.model.errors import DeclaredInputError
-from reconciler.model.translation import Question, Translated
+from reconciler.model.base.errors import DeclaredInputError
+from reconciler.model.offsets.translation import Question, Translated
 from reconciler.report.translation import translation_csv, translation_json, translation_lines
 from tests.integration.payments import write as declare
 

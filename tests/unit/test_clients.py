@@ -9,11 +9,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from reconciler.embedded.certificates import Authority
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.model.references import Reference
-from reconciler.model.security import Kerberos, Security
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Kerberos, Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
 from reconciler.state.confluent import clients
 from tests.support.tls import reference
 

@@ -8,8 +8,8 @@ import ssl
 import kafka.errors as kafka_errors
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.place import Standing
 from reconciler.replicator.transfer.dropped_requests import DroppedRequests
 from reconciler.wire import Closed, ConnectionLost, FetchAnswer

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import transactional as module
 from reconciler.replicator.commit.base import CommitContext
 from reconciler.replicator.commit.transactional import Committer

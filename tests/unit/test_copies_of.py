@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.ownership import copies_of
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.plan.desired import desired_topics
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.recorded.ownership import copies_of
+from reconciler.plan.copies.desired import desired_topics
 from tests.unit.facts import EAST, WEST, cluster, flow, record, topic, topology
 
 

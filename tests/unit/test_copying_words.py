@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import DeclarationHistory
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.status import TaskStatus
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.declaration import DeclarationHistory
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.state import running
 from reconciler.state.running import LiveTasks
 

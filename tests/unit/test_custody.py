@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.lease.assignor import Log
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import Standing

@@ -10,14 +10,14 @@ import pytest
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs import cuts
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Committed, Log, LogBounds
-from reconciler.model.failover import Crossing, Cut
-from reconciler.model.flow import Flow
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.runs import CopyRecord
-from reconciler.model.selection import Selection
-from reconciler.model.topology import Topology
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Committed, Log, LogBounds
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.recorded.failover import Crossing, Cut
+from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.wire.requests.commits import CommittedPosition

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.cycles import endless_way, way_said
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
+from reconciler.model.declared.cycles import endless_way, way_said
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
 from tests.unit.facts import flow
 
 ALIASES = ("a", "b", "c")

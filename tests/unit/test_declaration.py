@@ -8,20 +8,26 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.clients import ROLES, AdminSettings, Clients, ConsumerSettings, ProducerSettings
-from reconciler.model.cluster import Cluster
-from reconciler.model.config_rules import ConfigRules
-from reconciler.model.declaration import DeclarationHistory, DeclarationStanding, Declared, InForce, digest_into
-from reconciler.model.flow import Flow
-from reconciler.model.groups import GroupRules
-from reconciler.model.limits import Limits
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.references import Reference
-from reconciler.model.renames import RenameRule
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
-from reconciler.model.start import Start
-from reconciler.model.topology import Topology
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.clients import ROLES, AdminSettings, Clients, ConsumerSettings, ProducerSettings
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.config_rules import ConfigRules
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.declared.limits import Limits
+from reconciler.model.declared.start import Start
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.declaration import (
+    DeclarationHistory,
+    DeclarationStanding,
+    Declared,
+    InForce,
+    digest_into,
+)
 from tests.unit.declaring import load
 
 FLOW = Flow("east-west", "east", "west", Selection(("orders", "users"), ("a", "b")))

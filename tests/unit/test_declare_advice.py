@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.declare.checks.java import explained
-from reconciler.model.patterns import check
+from reconciler.model.names.patterns import check
 from tests.unit.declaring import HEAD, load, refused
 
 

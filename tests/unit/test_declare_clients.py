@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.clients import AdminSettings, Clients, ConsumerSettings, ProducerSettings
+from reconciler.model.declared.clients import AdminSettings, Clients, ConsumerSettings, ProducerSettings
 from tests.unit.declaring import load, place, refused
 
 FILE = """\

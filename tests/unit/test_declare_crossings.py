@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.selection import ALWAYS_EXCLUDED
+from reconciler.model.names.selection import ALWAYS_EXCLUDED
 from tests.unit.declaring import HEAD, HEAD_LINES, flows, load, place, refused
 
 IDENTITY = "policy: {type: identity}"

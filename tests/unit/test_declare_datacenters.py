@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from reconciler.cli.replicate import spark_of
-from reconciler.model.datacenter import DataCenter, Spark
+from reconciler.model.declared.datacenter import DataCenter, Spark
 from tests.unit.declaring import load, refused, warnings
 
 MASTER = "spark://m1.example:7077,m2.example:7078"

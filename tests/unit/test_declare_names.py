@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.declare.checks.meant import in_ascii, meant_by_glob
-from reconciler.model.patterns import BadPattern, NotLinear
-from reconciler.model.reachable import dead_end
+from reconciler.model.names.patterns import BadPattern, NotLinear
+from reconciler.model.names.reachable import dead_end
 from tests.unit.declaring import HEAD, load, refused, warnings
 
 

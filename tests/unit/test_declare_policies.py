@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
 from tests.support.policy_classes import offer
 from tests.unit.declaring import HEAD, HEAD_LINES, load, place, refused, said
 

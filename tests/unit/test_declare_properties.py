@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reconciler import declare
 from reconciler.declare.documents.resources import schema_text
-from reconciler.model.errors import DeclaredInputError
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import DeclaredInputError
+from reconciler.model.declared.topology import Topology
 
 FOLDER_IS_SHARED = settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

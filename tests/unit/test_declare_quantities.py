@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.declare.documents.quantities import byte_count, byte_rate, seconds
-from reconciler.model.flow import Flow
+from reconciler.model.declared.flow import Flow
 from tests.unit.declaring import HEAD, HEAD_LINES, load, place, refused
 
 

@@ -12,7 +12,7 @@ import pytest
 from reconciler import declare
 from reconciler.declare.documents.located import Mark, render
 from reconciler.declare.documents.reader import MAX_BYTES, parse
-from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.base.errors import DeclaredInputError, Problem
 from tests.unit.declaring import HEAD, refused, said
 
 

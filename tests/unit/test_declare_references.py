@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.declare.documents import codes
-from reconciler.model.errors import Problem
-from reconciler.model.references import Reference
+from reconciler.model.base.errors import Problem
+from reconciler.model.connection.references import Reference
 from tests.unit.declaring import load, refused
 
 FLOWS = "flows: [{from: a, to: b}]\n"

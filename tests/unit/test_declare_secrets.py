@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler import declare
-from reconciler.model.errors import DeclaredInputError
+from reconciler.model.base.errors import DeclaredInputError
 from tests.unit.declaring import refused, write
 
 SECRET = "hunter2-Sq7"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from reconciler import declare
-from reconciler.model.errors import Problem
-from reconciler.model.references import Reference
-from reconciler.model.security import Kerberos, OAuth, Security
+from reconciler.model.base.errors import Problem
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Kerberos, OAuth, Security
 from tests.unit.declaring import load, refused, write
 
 HEAD = "version: 1\nname: shop\nclusters:\n"

@@ -8,14 +8,14 @@ import pytest
 
 from reconciler import declare
 from reconciler.declare.documents.resources import examples
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import DeclaredInputError
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
-from reconciler.model.start import Start
+from reconciler.model.base.errors import DeclaredInputError
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.start import Start
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
 from tests.unit.declaring import HEAD, HEAD_LINES, flows, load, place, refused, said, warnings, write
 
 SIX = "version: 1\nname: xdcr\nclusters:\n" + "".join(

@@ -12,11 +12,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from reconciler.declare import load
-from reconciler.model.config_rules import ConfigRules
-from reconciler.model.declaration import digest_into
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.observed import ObservedCluster, RefusedValue
-from reconciler.model.written import meant
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.base.setting_values import meant
+from reconciler.model.declared.config_rules import ConfigRules
+from reconciler.model.planning.observed import ObservedCluster, RefusedValue
+from reconciler.model.recorded.declaration import digest_into
 from reconciler.observe.values import refused_values
 from tests.unit.declaring import refused as declared_refused
 from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topic, topology

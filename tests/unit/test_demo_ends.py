@@ -20,10 +20,10 @@ from reconciler.cli.common import stdout_console
 from reconciler.cli.main import main
 from reconciler.demo import story
 from reconciler.embedded import jars
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.report.status.live import LiveView
 from tests.support.terminal import Drawn, screen_of
 

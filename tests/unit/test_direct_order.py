@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclBinding, AclBindingFilter, AclPermissionType
 
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import Problem
-from reconciler.model.outcome import Failure, Outcome
-from reconciler.model.steps import AclChange, CreateTopic, GrantAcl, Plan, RevokeAcl
+from reconciler.model.acls.binding import Binding, ObservedBindings, OwnedBinding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import Problem
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.outcome import Failure, Outcome
+from reconciler.model.planning.steps import AclChange, CreateTopic, GrantAcl, Plan, RevokeAcl
 from reconciler.provision import direct, grants, work
 from reconciler.state.confluent import bindings, clients
 from tests.unit.facts import EAST, WEST, carried_out, cluster, plan_of, topic, topology

@@ -7,10 +7,10 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
 from reconciler.replicator.driver.discovery import without_name
 from reconciler.replicator.partition.shares import Place, Shares
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from reconciler.model.config_rules import ConfigRules
-from reconciler.model.drift import Drift, Drifted
-from reconciler.model.errors import Problem
-from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.topology import Topology
-from reconciler.plan.desired import desired_topics
-from reconciler.plan.drift import drift_of
-from reconciler.plan.settings import FLOORS, settings_of
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.config_rules import ConfigRules
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.planning.drift import Drift, Drifted
+from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.plan.copies.desired import desired_topics
+from reconciler.plan.copies.settings import FLOORS, settings_of
+from reconciler.plan.findings.drift import drift_of
 from reconciler.report.plan.drift import drift_json, drift_markdown, drift_text
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
 

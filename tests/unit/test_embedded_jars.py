@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 from reconciler.embedded import jars
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.base.errors import EnvironmentFault
 
 PLAIN = (jars.Coordinate("org.example", "thing", "1.0"),)
 EMPTY = hashlib.sha256(b"").hexdigest()

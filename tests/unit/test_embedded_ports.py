@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.embedded import ports
 from reconciler.embedded.ports import HOST, PortLease
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.base.errors import EnvironmentFault
 
 TAKER = """
 import sys

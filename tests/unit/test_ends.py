@@ -10,12 +10,12 @@ from typing import cast
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.pauses import Pauses, PauseScope
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, Reason
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.pauses import Pauses, PauseScope
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import PartitionSides, Standing
 from reconciler.replicator.partition.shares import Assignment, Place

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.cli.main import main
 from reconciler.declare.documents.settings import BUILT_IN
-from reconciler.model.selection import Selection
+from reconciler.model.names.selection import Selection
 from reconciler.report.clients import clients_text, clients_told
 from reconciler.report.explain import explained, explained_text
 from tests.support.policy_classes import offer

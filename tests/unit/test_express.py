@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.transfer import fast_path as module
 from reconciler.replicator.transfer.fast_path import MUCH

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.backoff import Backoff
 from reconciler.replicator.partition.channel import WINDOW, Channel
 from reconciler.replicator.partition.in_flight import Parcel

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.clients import Clients, ProducerSettings
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.clients import Clients, ProducerSettings
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import Standing
 from reconciler.replicator.partition.shares import Place

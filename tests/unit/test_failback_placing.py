@@ -16,14 +16,14 @@ from reconciler.failover.failback import Failback, FailbackOptions
 from reconciler.failover.groups.group_positions import Path
 from reconciler.failover.logs.divergence import Divergence
 from reconciler.failover.return_paths import paths_back
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds, Move
-from reconciler.model.errors import EnvironmentFault, Problem, Refused
-from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver, Returning
-from reconciler.model.flow import Flow
-from reconciler.model.placed import Placed
-from reconciler.model.selection import Selection
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Log, LogBounds, Move
+from reconciler.model.recorded.failover import Carried, Cut, FailbackPlan, FailedOver, Returning
+from reconciler.model.recorded.placed import Placed
 
 FLOW = Flow("east-west", "east", "west", Selection(("orders",)))
 CLUSTERS = {alias: Cluster(alias, (f"{alias}:9092",)) for alias in ("east", "west")}

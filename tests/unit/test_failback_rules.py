@@ -14,11 +14,11 @@ from reconciler.failover.logs.cuts import as_cut, before
 from reconciler.failover.logs.divergence import Divergence
 from reconciler.failover.logs.topic_identity import lookalikes
 from reconciler.failover.objections import bad_rebuilds, diverged
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.failover import Anew, Carried, Crossing, Cut, FailbackPlan, FailedOver, Returning
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.selection import Selection
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.recorded.failover import Anew, Carried, Crossing, Cut, FailbackPlan, FailedOver, Returning
 from reconciler.report.failover import failback_lines
 
 CUT = Cut("orders", "east.orders", "identical", ((100, 100), (90, 95)))

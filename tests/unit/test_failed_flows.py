@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import pytest
 
-from reconciler.model.failed_flows import needless_sources
-from reconciler.model.flow import Flow
+from reconciler.model.declared.flow import Flow
+from reconciler.model.recorded.failed_flows import needless_sources
 from tests.unit.facts import flow
 
 RUNS, RESTS = flow("east", "west"), flow("east", "north", failed_over=True)

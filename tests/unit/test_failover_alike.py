@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.failover.logs.log_match import LogComparison, LogPair, _Mark
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 
 NOBODY = Cluster("gone", ("127.0.0.1:1",), "dc1")
 Log = dict[int, str]

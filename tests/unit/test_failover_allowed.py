@@ -10,9 +10,9 @@ import typer
 from reconciler.cli.failover import allowance
 from reconciler.failover import objections
 from reconciler.failover.groups import group_positions
-from reconciler.model.committed import Committed, LogBounds
-from reconciler.model.errors import Problem
-from reconciler.model.failover import Allowance, Carried, Crossing, FailoverPlan, WithoutPlace
+from reconciler.model.base.errors import Problem
+from reconciler.model.offsets.committed import Committed, LogBounds
+from reconciler.model.recorded.failover import Allowance, Carried, Crossing, FailoverPlan, WithoutPlace
 from reconciler.report.failover import failover_json, failover_lines
 
 ORDERS = Crossing("orders", "east.orders", 0, "identical", 5, 5, 32_321, 32_316)

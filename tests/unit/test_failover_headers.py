@@ -10,7 +10,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 from reconciler.failover.logs import log_match
 from reconciler.failover.topics import diverged
 from reconciler.failover.topics.record_store import kept_headers
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.base.errors import EnvironmentFault
 
 
 class Record:

@@ -16,16 +16,16 @@ from reconciler.failover import failover
 from reconciler.failover.failover import Failover, FailoverOptions, MovedGroups
 from reconciler.failover.groups import group_positions
 from reconciler.failover.groups.group_positions import Path
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Committed, Log, LogBounds, Move
-from reconciler.model.errors import Problem
-from reconciler.model.failover import Crossing, Cut, FailedOver
-from reconciler.model.flow import Flow
-from reconciler.model.placed import Placed
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.selection import Selection
-from reconciler.model.topology import Topology
-from reconciler.model.translation import Translated
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Committed, Log, LogBounds, Move
+from reconciler.model.offsets.translation import Translated
+from reconciler.model.recorded.failover import Crossing, Cut, FailedOver
+from reconciler.model.recorded.placed import Placed
 
 SAME = ReplicationPolicy("identity")
 ORDERS = Flow("orders-flow", "east", "west", Selection(("orders",)), policy=SAME)

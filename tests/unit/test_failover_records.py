@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.model.failover import Cut
+from reconciler.model.recorded.failover import Cut
 from reconciler.state.failovers import failed_over
 
 FLOW = {"kind": "failover", "topology": "shop", "flow": "over", "phase": "over", "since": 5.0, "by": "ops"}

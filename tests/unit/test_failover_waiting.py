@@ -11,12 +11,12 @@ import pytest
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs import remaining
 from reconciler.failover.logs.remaining import Originals, SourceView
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.failover import Crossing
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.recorded.failover import Crossing
 from reconciler.replicator.copy.transaction_holders import TransactionHolder
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.wire import ProducerState

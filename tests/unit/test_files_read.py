@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from reconciler import declare
 from reconciler.checkpoints.groups import files as offset_files
 from reconciler.cli.apply import _read
-from reconciler.model import files
-from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.files import MOST_DEPTH, UnreadableFile, parse_json, read_json, read_text
-from reconciler.model.runs import CopyRecord, Handed, Run, Runs
-from reconciler.model.verification import Difference
+from reconciler.model.base import files
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.base.files import MOST_DEPTH, UnreadableFile, parse_json, read_json, read_text
+from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
+from reconciler.model.offsets.verification import Difference
 from reconciler.observe.record import read_observed, write_observed
-from reconciler.plan.moved import moved
+from reconciler.plan.findings.moved import moved
 from reconciler.replicator.partition.shares import Place
 from reconciler.report.plan.file import write_plan
 from reconciler.report.plan.to_json import plan_json

@@ -8,15 +8,15 @@ from random import Random
 
 import pytest
 
-from reconciler.model.authorizer import Authorizer
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.steps import AclChange, CreateTopic, Plan, Step
-from reconciler.model.topology import Topology
-from reconciler.plan.bindings import acl_steps
-from reconciler.plan.failed_over import opened, resolved
-from reconciler.plan.followed import _READ_ONLY, _READ_WRITE, followed
-from reconciler.plan.offsets import choices
+from reconciler.model.acls.authorizer import Authorizer
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import AclChange, CreateTopic, Plan, Step
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.plan.acls.bindings import acl_steps
+from reconciler.plan.acls.followed import _READ_ONLY, _READ_WRITE, followed
+from reconciler.plan.copies.failed_over import opened, resolved
+from reconciler.plan.copies.offsets import choices
 from tests.support.acl_worlds import (
     CHECKED,
     HOSTS,

@@ -20,20 +20,20 @@ from hypothesis import strategies as st
 from reconciler.checkpoints.mirrormaker import formats
 from reconciler.checkpoints.service.heartbeats import LastLooks
 from reconciler.checkpoints.translation import history
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, OwnedBinding
-from reconciler.model.capabilities import Capabilities, Capability, ProbeFinding, Verdict
-from reconciler.model.declaration import DeclarationHistory, InForce
-from reconciler.model.failed_flows import since
-from reconciler.model.failover import Cut
-from reconciler.model.flow import Flow
-from reconciler.model.latency import Histogram, Latency, merged
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.placed import Placed
-from reconciler.model.runs import CopyRecord, Handed, Run, Runs
-from reconciler.model.selection import Selection
-from reconciler.model.shape import Misfit, fits, parsed
-from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.acls.binding import Binding, OwnedBinding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.shape import Misfit, fits, parsed
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
+from reconciler.model.recorded.capabilities import Capabilities, Capability, ProbeFinding, Verdict
+from reconciler.model.recorded.declaration import DeclarationHistory, InForce
+from reconciler.model.recorded.failed_flows import since
+from reconciler.model.recorded.failover import Cut
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.model.recorded.placed import Placed
+from reconciler.model.tasks.latency import Histogram, Latency, merged
+from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.records.varint import signed
 from reconciler.replicator.driver.watchdog import Watchdog
 from reconciler.replicator.lease.assignor import LeaseHolder, Member, Share
@@ -144,16 +144,16 @@ READERS = [
         lambda one: records.control("shares/run/f", one),
         {"command": "shares", "time": NOW, "shares": {**SHARES.to_json(), "trouble": None}},
     ),
-    Reader("model/ownership", OwnedTopic.from_json, asdict(TOPIC)),
-    Reader("model/binding", OwnedBinding.from_json, asdict(GRANTED)),
-    Reader("model/declaration", lambda one: str(DeclarationHistory.from_json(one).in_force), IN_FORCE),
-    Reader("model/failover", Cut.from_json, CUT.to_json()),
+    Reader("model/recorded/ownership", OwnedTopic.from_json, asdict(TOPIC)),
+    Reader("model/acls/binding", OwnedBinding.from_json, asdict(GRANTED)),
+    Reader("model/recorded/declaration", lambda one: str(DeclarationHistory.from_json(one).in_force), IN_FORCE),
+    Reader("model/recorded/failover", Cut.from_json, CUT.to_json()),
     Reader("state/failovers", in_words, OVER),
     Reader("state/failovers", in_words, {"kind": "failover-cut", **OF_FLOW, **CUT.to_json()}),
-    Reader("model/placed", Placed.from_json, PLACED.to_json()),
-    Reader("model/capabilities", Capabilities.from_json, PROBE.to_json()),
-    Reader("model/runs", lambda one: CopyRecord.from_json(one).aside_from(0), COPY.to_json()),
-    Reader("model/status", lambda one: used(TaskStatus.from_json(one)), WORD.to_json()),
+    Reader("model/recorded/placed", Placed.from_json, PLACED.to_json()),
+    Reader("model/recorded/capabilities", Capabilities.from_json, PROBE.to_json()),
+    Reader("model/offsets/runs", lambda one: CopyRecord.from_json(one).aside_from(0), COPY.to_json()),
+    Reader("model/tasks/status", lambda one: used(TaskStatus.from_json(one)), WORD.to_json()),
     Reader("replicator/driver/discovery", lambda one: Shares.from_json(one).of(0), SHARES.to_json()),
     Reader("replicator/lease/assignor", unpacked(Member), json.loads(zlib.decompress(MEMBER.to_bytes()))),
     Reader("replicator/lease/assignor", unpacked(Share), json.loads(zlib.decompress(SHARE.to_bytes()))),
@@ -189,15 +189,15 @@ def test_whatever_is_written_is_read_or_passed_over(one: Reader, data: st.DataOb
 
 
 def modules(*calls: str) -> Iterable[str]:
-    """Yield the modules that call one of some functions of `model.shape`."""
+    """Yield the modules that call one of some functions of `model.base.shape`."""
     for path in sorted(ROOT.rglob("*.py")):
-        if "reconciler.model.shape" not in (text := path.read_text(encoding="utf-8")):
+        if "reconciler.model.base.shape" not in (text := path.read_text(encoding="utf-8")):
             continue
         tree = ast.parse(text)
         imported = {
             alias.asname or alias.name
             for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and node.module == "reconciler.model.shape"
+            if isinstance(node, ast.ImportFrom) and node.module == "reconciler.model.base.shape"
             for alias in node.names
         }
         called = {

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.runs import CopyRecord, Run, Runs
-from reconciler.model.status import PartitionState
+from reconciler.model.offsets.runs import CopyRecord, Run, Runs
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.gaps.fill import Filler, NotFilled
 from reconciler.replicator.gaps.gap_filler import GapFiller
 from reconciler.replicator.partition.channel import Channel

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from gitops.github import WORKFLOW
 from gitops.gitlab import JOB
-from reconciler.model.hosts import VARIABLE
+from reconciler.model.connection.hosts import VARIABLE
 from tests.support.forge_github import GitHubDouble
 from tests.support.forges import ForgeDouble, Pull
 from tests.support.gitops import ROOT, SCRIPTS, Ended, Job

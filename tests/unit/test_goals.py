@@ -9,14 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
-from reconciler.model.errors import AnabranchError, Problem, Unreachable
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, Problem, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Log
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.replicator.copy.transaction_holders import TransactionHolder
 from reconciler.replicator.driver import catch_up as goals_module
 from reconciler.replicator.driver.catch_up import CatchUp

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reconciler.model.groups import GroupRules, choosing
-from reconciler.model.patterns import BadPattern, NotLinear, check
+from reconciler.model.declared.groups import GroupRules, choosing
+from reconciler.model.names.patterns import BadPattern, NotLinear, check
 
 
 @pytest.mark.parametrize("name", ["team+app", "app[1]", "a|b", "$HOME", "a.b", "(x)", "billing?", "new line", "50%"])

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.acl import Acl, Purpose, ResourceKind, ResourcePattern
-from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, ProbeFinding, Verdict
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.health import BrokerSeen, ClockSeen, Machine, Rights
-from reconciler.model.references import Reference
-from reconciler.model.security import OAuth, Security
-from reconciler.model.selection import Selection
-from reconciler.plan import health
+from reconciler.model.acls.requirements import Acl, Purpose, ResourceKind, ResourcePattern
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import OAuth, Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.health import BrokerSeen, ClockSeen, Machine, Rights
+from reconciler.model.recorded.capabilities import REQUIRED, Capabilities, Capability, ProbeFinding, Verdict
+from reconciler.plan.findings import health
 
 WEST = Cluster("west", ("w:9092",), security=Security(username="mirror"))
 MACHINE = Machine((3, 11, 4), "/bin/python", None, 4)

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import DeclarationHistory
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Flow
-from reconciler.model.removals import DeleteTopic
-from reconciler.model.selection import Selection
-from reconciler.model.status import STALE_SECONDS, PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.removals import DeleteTopic
+from reconciler.model.recorded.declaration import DeclarationHistory
+from reconciler.model.tasks.status import STALE_SECONDS, PartitionState, PartitionStatus, TaskStatus
 from reconciler.state import running
 from reconciler.state.hearing import SURE_SECONDS, Hearing, await_sure
 from reconciler.state.running import Copiers, copying

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import PartitionSides, Standing
 from reconciler.replicator.partition.shares import Place

@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient, BrokerMetadata, ClusterMetadata, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
-from reconciler.model.names import (
+from reconciler.model.base.errors import EnvironmentFault, Problem, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import (
     SHARED_NAMES,
     lease_group,
     probe_names,
@@ -23,7 +23,7 @@ from reconciler.model.names import (
     transactional_prefix,
     turn_group,
 )
-from reconciler.model.selection import is_reserved
+from reconciler.model.names.selection import is_reserved
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.journals import home

@@ -27,9 +27,9 @@ from reconciler import report
 from reconciler.checkpoints.groups.files import long_cells, read_file
 from reconciler.cli.common import print_problems
 from reconciler.cli.main import main
-from reconciler.model.committed import Committed, LogBounds
-from reconciler.model.errors import EnvironmentFault, Problem, together
-from reconciler.model.text import from_cell, json_text, shown
+from reconciler.model.base.errors import EnvironmentFault, Problem, together
+from reconciler.model.base.text import from_cell, json_text, shown
+from reconciler.model.offsets.committed import Committed, LogBounds
 from reconciler.report.acls import acls_commands
 from reconciler.report.offsets import offsets_csv, offsets_json
 from reconciler.report.plan.file import read_plan, write_plan

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import COMMANDS, main
-from reconciler.model import hosts
-from reconciler.model.cluster import Cluster
-from reconciler.model.datacenter import Spark
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.references import Reference
-from reconciler.model.security import OAuth, Security
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection import hosts
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import OAuth, Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.datacenter import Spark
 from reconciler.replicator.driver.spark_engine import SparkEngine
 from stacks.providers import check_login, provider_for
 

@@ -25,8 +25,6 @@ MOST_FILES = 20
 LARGE_FOLDERS = {
     "bench": 34,
     "reconciler/cli": 50,
-    "reconciler/model": 66,
-    "reconciler/plan": 43,
     "tests/contract": 122,
     "tests/integration": 29,
     "tests/support": 63,
@@ -88,7 +86,7 @@ def parameters(function: Function) -> int:
 
 def test_the_house_is_here() -> None:
     rooms = {
-        "reconciler/model/spec.py",
+        "reconciler/model/tasks/spec.py",
         "reconciler/replicator/task/task.py",
         "ci/scripts/plan.py",
         "tests/unit/test_house.py",
@@ -104,7 +102,7 @@ def test_the_model_imports_the_standard_library_and_itself(name: str) -> None:
         if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("reconciler.model")
     }
     # Names are matched in linear time, which `re` does not promise.
-    assert others == ({"re2"} if name == "reconciler/model/patterns.py" else set())
+    assert others == ({"re2"} if name == "reconciler/model/names/patterns.py" else set())
 
 
 @pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("ci/")])

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.flow import Flow
-from reconciler.model.latency import Latency
-from reconciler.model.selection import Selection
-from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.latency import Latency
+from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, TaskStatus
 from reconciler.report.status.lag import LagRow, lag_lines, lag_rows
 from reconciler.report.status.to_json import lag_json
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.latency import BUCKETS, Histogram, bucket_of, merged, middle_of, percentiles
+from reconciler.model.tasks.latency import BUCKETS, Histogram, bucket_of, merged, middle_of, percentiles
 
 # Some milliseconds, some minutes, a backlog of years; a batch counts with all its records.
 milliseconds = st.integers(0, 100) | st.integers(0, 10**6) | st.integers(0, 2**41)

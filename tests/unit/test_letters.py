@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.runs import CopyRecord
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import Batch
 from reconciler.records.read_committed import Gap
 from reconciler.records.rewrite import Kept, kept, packed

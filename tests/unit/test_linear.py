@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from reconciler.cli.offsets_options import check_patterns
-from reconciler.model import selection
-from reconciler.model.linear import empty_rounds
-from reconciler.model.patterns import BadPattern, NotLinear, check, compiled, matched_groups
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
+from reconciler.model.names import selection
+from reconciler.model.names.linear import empty_rounds
+from reconciler.model.names.patterns import BadPattern, NotLinear, check, compiled, matched_groups
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
 from tests.unit.declaring import HEAD, refused, said
 
 # Generous: what backtracks would need longer than the universe.
@@ -169,10 +169,10 @@ def test_groups_inside_of_each_other_end_in_a_reason(nested: str) -> None:
 
 
 PATHOLOGICAL = f"""
-from reconciler.model.groups import GroupRules
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
 for pattern in {ENDLESS!r}:
     print([Selection((pattern,)).matches({LONG!r} + end) for end in ("", "b", ".orders")])
     print(Selection((".*",), (pattern,)).matches({LONG!r}), GroupRules((pattern,)).takes({LONG!r}))

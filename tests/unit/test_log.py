@@ -15,10 +15,10 @@ import pytest
 from reconciler.cli import common
 from reconciler.cli.log import FlowLog, opened
 from reconciler.cli.main import main
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.report.status.live import Screen
 from reconciler.report.text.line import Line
 from tests.support.terminal import Drawn, screen_of

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.latency import Latency
-from reconciler.model.status import Metrics
+from reconciler.model.tasks.latency import Latency
+from reconciler.model.tasks.status import Metrics
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.offset_metadata import Note

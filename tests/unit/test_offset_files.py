@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.checkpoints.groups.files import LARGEST_OFFSET, read_file
-from reconciler.model.committed import COLUMNS, Asked, Committed, Kind, LogBounds, Move, MovedOffset, Position
-from reconciler.model.errors import DeclaredInputError
+from reconciler.model.base.errors import DeclaredInputError
+from reconciler.model.offsets.committed import COLUMNS, Asked, Committed, Kind, LogBounds, Move, MovedOffset, Position
 from reconciler.report.offsets import (
     moved_line,
     moves_json,

@@ -10,9 +10,9 @@ import typer
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.cli.offsets_write import _place
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Log, LogBounds
 
 
 class Fake:

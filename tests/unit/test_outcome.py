@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding
-from reconciler.model.errors import Problem
-from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.steps import CreateInternalTopic, CreateTopic, GrantAcl, Plan, RevokeAcl, Step
+from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import Problem
+from reconciler.model.planning.outcome import Failure, Outcome, Skipped
+from reconciler.model.planning.steps import CreateInternalTopic, CreateTopic, GrantAcl, Plan, RevokeAcl, Step
 from reconciler.report.plan.outcome import outcome_lines
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 

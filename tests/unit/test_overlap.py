@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.overlap import TooManyStates, common_name
-from reconciler.model.selection import Selection
+from reconciler.model.names.overlap import TooManyStates, common_name
+from reconciler.model.names.selection import Selection
 
 
 def common(*items: str, exclude: tuple[str, ...] = ()) -> str | None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.remembered import RememberedCopy
-from reconciler.plan.drift import drift_of
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.recorded.remembered import RememberedCopy
+from reconciler.plan.findings.drift import drift_of
 from tests.unit.facts import EAST, INTERNAL, WEST, cluster, plan_of, topic, topology
 
 OWNED = INTERNAL[0]

@@ -11,7 +11,7 @@ import typer
 from reconciler.cli import common, patience
 from reconciler.cli.optional_values import with_values
 from reconciler.cli.patience import Patience
-from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
+from reconciler.model.base.errors import EnvironmentFault, Problem, Unreachable
 
 
 def away(*aliases: str) -> Unreachable:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.acl import ALL, ResourcePattern
-from reconciler.model.flow import Flow
-from reconciler.model.patterns import BadPattern, NotLinear
-from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
-from reconciler.plan.patterns import copies, narrowed, originals, patterns_of
+from reconciler.model.acls.requirements import ALL, ResourcePattern
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.patterns import BadPattern, NotLinear
+from reconciler.model.names.policy import Otherwise, PolicyKind, ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.plan.acls.patterns import copies, narrowed, originals, patterns_of
 
 ALIASES = ("a", "b")
 

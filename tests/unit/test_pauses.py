@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.pauses import Pauses, PauseScope
+from reconciler.model.recorded.pauses import Pauses, PauseScope
 
 FLOW, ORDERS, FIRST = PauseScope("east-west"), PauseScope("east-west", "orders"), PauseScope("east-west", "orders", 0)
 USERS = PauseScope("east-west", "users")

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.errors import AnabranchError, Problem, Refused
-from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.start import Start
-from reconciler.model.steps import AddPartitions, AlterConfig, CreateInternalTopic, Plan, RecordOwnership
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import AnabranchError, Problem, Refused
+from reconciler.model.declared.start import Start
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.model.planning.steps import AddPartitions, AlterConfig, CreateInternalTopic, Plan, RecordOwnership
 from reconciler.plan.adopt import adopt_plan
 from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
 

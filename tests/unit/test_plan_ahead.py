@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings
-from reconciler.model.errors import Refused
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import AddPartitions, AlterConfig, CreateTopic, GrantAcl, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.acls.binding import Binding, ObservedBindings
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import AddPartitions, AlterConfig, CreateTopic, GrantAcl, Plan
 from reconciler.plan.ahead import build_plan_ahead
 from tests.unit.facts import carried_out, cluster, flow, plan_of, topic, topology
 

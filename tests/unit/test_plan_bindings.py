@@ -7,23 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.access import Access
-from reconciler.model.acl import ALL, ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission, Sight
-from reconciler.model.cluster import Replicator
-from reconciler.model.errors import Refused
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.removals import DeleteTopic, DeletionKind
-from reconciler.model.security import Security
-from reconciler.model.selection import Selection
-from reconciler.model.steps import AclChange, GrantAcl, RevocationCause, RevokeAcl
-from reconciler.model.topology import Topology
-from reconciler.plan.deletions import check_deletions
-from reconciler.plan.destroy import destroy_plan
-from reconciler.plan.drift import drift_of
-from reconciler.plan.prune import cleared, pruned
+from reconciler.model.acls.binding import Binding, ObservedBindings, OwnedBinding, Permission, Sight
+from reconciler.model.acls.own_access import Access
+from reconciler.model.acls.requirements import ALL, ResourcePattern
+from reconciler.model.base.errors import Refused
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Replicator
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.removals import DeleteTopic, DeletionKind
+from reconciler.model.planning.steps import AclChange, GrantAcl, RevocationCause, RevokeAcl
+from reconciler.plan.findings.drift import drift_of
+from reconciler.plan.removal.deletion_limit import check_deletions
+from reconciler.plan.removal.destroy import destroy_plan
+from reconciler.plan.removal.prune import cleared, pruned
 from reconciler.plan.whole import whole_acls, whole_topics
 from reconciler.report.plan.to_json import plan_json
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology

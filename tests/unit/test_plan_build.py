@@ -8,16 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import Refused
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.selection import Selection
-from reconciler.model.steps import AddPartitions, AlterConfig, CreateInternalTopic, CreateTopic, RecordOwnership
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import (
+    AddPartitions,
+    AlterConfig,
+    CreateInternalTopic,
+    CreateTopic,
+    RecordOwnership,
+)
 from reconciler.plan.build import build_plan
-from reconciler.plan.desired import desired_topics
+from reconciler.plan.copies.desired import desired_topics
 from tests.unit.facts import (
     EAST,
     INTERNAL,

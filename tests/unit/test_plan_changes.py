@@ -8,20 +8,27 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.changes import Change, FieldChange, StoppedTopic
-from reconciler.model.clients import Clients, ConsumerSettings, ProducerSettings
-from reconciler.model.config_rules import ConfigRules
-from reconciler.model.declaration import DESTROYED, Declaration, DeclarationHistory, Declared, InForce, declaration_into
-from reconciler.model.flow import Flow
-from reconciler.model.groups import GroupRules
-from reconciler.model.limits import Limits
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
-from reconciler.model.start import Start
+from reconciler.model.declared.clients import Clients, ConsumerSettings, ProducerSettings
+from reconciler.model.declared.config_rules import ConfigRules
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.declared.limits import Limits
+from reconciler.model.declared.start import Start
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.recorded.declaration import (
+    DESTROYED,
+    Declaration,
+    DeclarationHistory,
+    Declared,
+    InForce,
+    declaration_into,
+)
 from reconciler.plan.changes import changes
-from reconciler.plan.moved import moved
-from reconciler.plan.prune import pruned
+from reconciler.plan.findings.moved import moved
+from reconciler.plan.removal.prune import pruned
 from reconciler.report.plan.to_json import plan_json
 from reconciler.report.plan.to_markdown import plan_markdown
 from reconciler.report.text.words import summary

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.desired import DesiredTopic, TopicSetting, same_configs
-from reconciler.model.steps import ConfigChange
-from reconciler.plan.differences import config_changes
+from reconciler.model.planning.desired import DesiredTopic, TopicSetting, same_configs
+from reconciler.model.planning.steps import ConfigChange
+from reconciler.plan.copies.differences import config_changes
 from tests.unit.facts import EAST, WEST, made, record, topology
 
 DECLARED = topology()

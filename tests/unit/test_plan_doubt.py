@@ -8,23 +8,23 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding
-from reconciler.model.errors import Refused
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.removals import DeleteTopic
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
-from reconciler.model.steps import Plan, RevokeAcl
-from reconciler.model.topology import Topology
+from reconciler.model.acls.binding import Binding, ObservedBindings, OwnedBinding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.removals import DeleteTopic
+from reconciler.model.planning.steps import Plan, RevokeAcl
+from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.plan.build import build_plan
-from reconciler.plan.deletions import check_deletions
-from reconciler.plan.destroy import destroy_plan
-from reconciler.plan.doubt import doubt
-from reconciler.plan.prune import pruned
+from reconciler.plan.guardrails.doubtful_records import doubt
+from reconciler.plan.removal.deletion_limit import check_deletions
+from reconciler.plan.removal.destroy import destroy_plan
+from reconciler.plan.removal.prune import pruned
 from reconciler.report.plan.to_json import plan_json
 from reconciler.report.plan.to_markdown import plan_markdown
 from reconciler.report.plan.to_text import plan_text

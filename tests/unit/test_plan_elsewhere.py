@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.errors import Refused
-from reconciler.model.observed import ObservedTopic
-from reconciler.model.steps import Plan
-from reconciler.plan.acls import needed_acls
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import Refused
+from reconciler.model.planning.observed import ObservedTopic
+from reconciler.model.planning.steps import Plan
+from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.adopt import adopt_plan
 from reconciler.plan.build import build_plan
-from reconciler.plan.desired import desired_topics
-from reconciler.plan.drift import drift_of
-from reconciler.plan.left_out import hindered, left_out
+from reconciler.plan.copies.desired import desired_topics
+from reconciler.plan.findings.drift import drift_of
+from reconciler.plan.guardrails.left_out import hindered, left_out
 from reconciler.plan.whole import whole_topics
 from tests.unit.declaring import HEAD, load
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.declaration import DESTROYED, DeclarationHistory, InForce, declaration_into
-from reconciler.model.errors import Problem, Unreachable
+from reconciler.model.base.errors import Problem, Unreachable
+from reconciler.model.recorded.declaration import DESTROYED, DeclarationHistory, InForce, declaration_into
 from reconciler.observe import elsewhere
 from reconciler.observe.elsewhere import _lasts as lasts
 from reconciler.plan.build import build_plan

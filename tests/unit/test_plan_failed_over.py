@@ -8,25 +8,25 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.access import Access
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission
-from reconciler.model.cluster import Replicator
-from reconciler.model.declaration import digest_into
-from reconciler.model.errors import Refused
-from reconciler.model.failover import Cut, FailedOver
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.placed import Placed
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.steps import AclChange, GrantAcl, Plan, RevokeAcl
-from reconciler.model.topology import Topology
-from reconciler.plan.acls import needed_acls
+from reconciler.model.acls.binding import Binding, ObservedBindings, OwnedBinding, Permission
+from reconciler.model.acls.own_access import Access
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.cluster import Replicator
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import AclChange, GrantAcl, Plan, RevokeAcl
+from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.recorded.failover import Cut, FailedOver
+from reconciler.model.recorded.placed import Placed
+from reconciler.plan.acls.failover_acls import failover_acl_plan
+from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.adopt import adopt_plan
-from reconciler.plan.deletions import check_deletions
-from reconciler.plan.destroy import destroy_plan
-from reconciler.plan.drift import drift_of
-from reconciler.plan.failover_acls import failover_acl_plan
-from reconciler.plan.prune import pruned
+from reconciler.plan.findings.drift import drift_of
+from reconciler.plan.removal.deletion_limit import check_deletions
+from reconciler.plan.removal.destroy import destroy_plan
+from reconciler.plan.removal.prune import pruned
 from reconciler.plan.whole import whole_topics
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 

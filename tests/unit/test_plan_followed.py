@@ -8,19 +8,19 @@ from dataclasses import replace
 import pytest
 
 from reconciler.cli.following import only_following
-from reconciler.model.acl import ALL, ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.security import Security
-from reconciler.model.steps import AclChange, CreateTopic, GrantAcl, Plan, RevokeAcl
-from reconciler.model.topology import Topology
-from reconciler.plan.bindings import unfollowed
+from reconciler.model.acls.binding import Binding, ObservedBindings, OwnedBinding, Permission
+from reconciler.model.acls.requirements import ALL, ResourcePattern
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import AclChange, CreateTopic, GrantAcl, Plan, RevokeAcl
+from reconciler.plan.acls.bindings import unfollowed
+from reconciler.plan.acls.failover_acls import failover_acl_plan
 from reconciler.plan.build import with_acls_of
-from reconciler.plan.failover_acls import failover_acl_plan
-from reconciler.plan.left_out import unmade, without
-from reconciler.plan.offsets import choices
+from reconciler.plan.copies.offsets import choices
+from reconciler.plan.guardrails.left_out import unmade, without
 from reconciler.plan.part import narrowed, only
 from reconciler.report.text.words import acl_reason
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology

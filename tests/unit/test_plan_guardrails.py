@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.selection import Selection
-from reconciler.model.start import Start
-from reconciler.model.steps import AddPartitions, CreateTopic, RecordOwnership
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.start import Start
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import AddPartitions, CreateTopic, RecordOwnership
 from reconciler.plan.build import build_plan
-from reconciler.plan.desired import desired_topics
+from reconciler.plan.copies.desired import desired_topics
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
 
 IDENTITY = ReplicationPolicy("identity")

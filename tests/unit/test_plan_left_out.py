@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.datacenter import DataCenter
-from reconciler.model.names import lease_group, transactional_prefix
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.topology import Topology
-from reconciler.plan.desired import desired_topics
-from reconciler.plan.left_out import Reasons, contenders, contested, hindered, left_out, without
-from reconciler.plan.offsets import Observed
+from reconciler.model.declared.datacenter import DataCenter
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import lease_group, transactional_prefix
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.plan.copies.desired import desired_topics
+from reconciler.plan.copies.offsets import Observed
+from reconciler.plan.guardrails.left_out import Reasons, contenders, contested, hindered, left_out, without
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.lease.lease import group_of
 from reconciler.replicator.partition.shares import Place

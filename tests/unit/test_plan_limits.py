@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.cli.following import _within_growth
-from reconciler.model.limits import Beyond, Limits
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.outcome import Growth
-from reconciler.model.steps import AddPartitions, CreateTopic
-from reconciler.model.topology import Topology
-from reconciler.plan.desired import desired_topics
-from reconciler.plan.limits import within_limits
-from reconciler.plan.offsets import limited
+from reconciler.model.declared.limits import Beyond, Limits
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.outcome import Growth
+from reconciler.model.planning.steps import AddPartitions, CreateTopic
+from reconciler.plan.copies.desired import desired_topics
+from reconciler.plan.copies.limits import within_limits
+from reconciler.plan.copies.offsets import limited
 from reconciler.plan.part import known_names
-from reconciler.plan.prune import prunable
+from reconciler.plan.removal.prune import prunable
 from tests.unit.declaring import HEAD, load
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 

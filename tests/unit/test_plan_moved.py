@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from reconciler.cli.main import main
-from reconciler.model.errors import DeclaredInputError
-from reconciler.model.steps import Plan
-from reconciler.plan.moved import moved
+from reconciler.model.base.errors import DeclaredInputError
+from reconciler.model.planning.steps import Plan
+from reconciler.plan.findings.moved import moved
 from reconciler.report.plan.file import read_plan, write_plan
 from reconciler.report.plan.to_json import plan_json
 from tests.unit.declaring import HEAD, load

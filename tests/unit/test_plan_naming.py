@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.plan.desired import desired_topics
-from reconciler.plan.left_out import contenders, contested, left_out
-from reconciler.plan.naming import one_metric_name
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.plan.copies.desired import desired_topics
+from reconciler.plan.copies.refused_names import one_metric_name
+from reconciler.plan.guardrails.left_out import contenders, contested, left_out
 from reconciler.plan.whole import whole_topics
 from tests.support.policy_classes import offer
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.padding import Padding
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.start import Start
-from reconciler.model.steps import CreateTopic, Plan
-from reconciler.plan.desired import desired_topics
-from reconciler.plan.offsets import LARGEST_PADDING, choices
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.start import Start
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.model.planning.padding import Padding
+from reconciler.model.planning.steps import CreateTopic, Plan
+from reconciler.plan.copies.desired import desired_topics
+from reconciler.plan.copies.offsets import LARGEST_PADDING, choices
 from reconciler.plan.whole import whole_topics
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
 

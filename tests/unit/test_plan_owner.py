@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.changes import Change, FieldChange
-from reconciler.model.declaration import DESTROYED, DeclarationHistory, Declared, InForce
-from reconciler.model.errors import Refused
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.topology import Topology
-from reconciler.plan.moved import moved
-from reconciler.plan.owners import check_owner
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.changes import Change, FieldChange
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.recorded.declaration import DESTROYED, DeclarationHistory, Declared, InForce
+from reconciler.plan.findings.moved import moved
+from reconciler.plan.guardrails.owners import check_owner
 from reconciler.report.plan.to_json import plan_json
 from reconciler.report.text.words import summary
 from tests.support.reports import check

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.access import Access, AccessRefusal
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Refused
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
-from reconciler.model.start import Start
-from reconciler.model.topology import Topology
-from reconciler.plan.desired import desired_topics
+from reconciler.model.acls.own_access import Access, AccessRefusal
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Refused
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.start import Start
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.plan.copies.desired import desired_topics
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
 
 SOURCE = cluster(EAST, topic("orders"))

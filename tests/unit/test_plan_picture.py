@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reconciler.model.steps import CreateTopic, NotStarted, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import CreateTopic, NotStarted, Plan
 from reconciler.report.pictures.picture import Tone
 from reconciler.report.plan import to_json as plan_json
 from reconciler.report.plan import to_picture as plan_picture

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.errors import Problem, Refused
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.remembered import RememberedCopy
-from reconciler.model.steps import AddPartitions, CreateInternalTopic, Plan, RecordOwnership
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import AddPartitions, CreateInternalTopic, Plan, RecordOwnership
+from reconciler.model.recorded.remembered import RememberedCopy
 from reconciler.plan.rebuild import rebuild_plan, to_compare
 from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.ownership import kafka_id
-from reconciler.model.steps import AddPartitions, AlterConfig, ClusterPlan, RecordOwnership
-from reconciler.model.topology import Topology
-from reconciler.plan.left_out import hindered
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.model.planning.steps import AddPartitions, AlterConfig, ClusterPlan, RecordOwnership
+from reconciler.model.recorded.ownership import kafka_id
+from reconciler.plan.guardrails.left_out import hindered
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 REMOTE = "us-east.orders"

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.declaration import DESTROYED, DeclarationHistory, Declared, InForce
-from reconciler.model.errors import Refused
-from reconciler.model.flow import Flow
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.removals import DeleteTopic, DeletionKind, ForgetTopic
-from reconciler.model.selection import Selection
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.removals import DeleteTopic, DeletionKind, ForgetTopic
+from reconciler.model.planning.steps import Plan
+from reconciler.model.recorded.declaration import DESTROYED, DeclarationHistory, Declared, InForce
+from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.plan.build import build_plan
-from reconciler.plan.deletions import check_deletions
-from reconciler.plan.destroy import destroy_plan
-from reconciler.plan.prune import obsolete, pruned
+from reconciler.plan.removal.deletion_limit import check_deletions
+from reconciler.plan.removal.destroy import destroy_plan
+from reconciler.plan.removal.prune import obsolete, pruned
 from tests.unit.facts import EAST, INTERNAL, WEST, cluster, flow, topic, topology
 
 NO_ID = "A" * 22

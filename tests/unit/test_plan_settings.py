@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.config_rules import ConfigRules
-from reconciler.model.desired import TopicSetting, canonical
-from reconciler.model.observed import OLD_TIMESTAMP_KEYS, ObservedCluster
-from reconciler.plan.settings import settings_of, unknown_keys
+from reconciler.model.declared.config_rules import ConfigRules
+from reconciler.model.planning.desired import TopicSetting, canonical
+from reconciler.model.planning.observed import OLD_TIMESTAMP_KEYS, ObservedCluster
+from reconciler.plan.copies.settings import settings_of, unknown_keys
 from tests.unit.facts import WEST, cluster, topic
 
 DEFAULT = ConfigRules()

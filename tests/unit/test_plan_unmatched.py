@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.groups import GroupRules
-from reconciler.model.near import near
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.selection import Selection
-from reconciler.plan.unmatched import unmatched, unmatched_groups
+from reconciler.model.base.suggestions import near
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.plan.findings.unmatched import unmatched, unmatched_groups
 from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topic, topology
 
 THERE = ("orders", "payments.eu", "users", "eu-west.stock", "__consumer_offsets", "app.internal")

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.desired import DesiredTopic, WholeTopic
-from reconciler.model.errors import Refused
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.topology import Topology
-from reconciler.plan.desired import desired_topics
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.planning.desired import DesiredTopic, WholeTopic
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.whole import whole_topics
 from tests.unit.facts import EAST, WEST, cluster, flow, made, record, topic, topology
 

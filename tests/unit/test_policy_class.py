@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from reconciler.model.flow import Flow
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.policy_class import PolicyFault, policy_of
-from reconciler.model.selection import Selection
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.policy_class import PolicyFault, policy_of
+from reconciler.model.names.selection import Selection
 from tests.support.policy_classes import offer
 
 ALIASES = ("east", "west", "south")

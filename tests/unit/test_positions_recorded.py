@@ -9,9 +9,9 @@ import pytest
 
 from reconciler.checkpoints.groups import positions as module
 from reconciler.checkpoints.groups.positions import Positions
-from reconciler.model.committed import Move
-from reconciler.model.errors import Problem
-from reconciler.model.ownership import OwnedTopic, kafka_id
+from reconciler.model.base.errors import Problem
+from reconciler.model.offsets.committed import Move
+from reconciler.model.recorded.ownership import OwnedTopic, kafka_id
 
 OLD, NEW = "0ca15af2-6c74-48f4-8c6e-bf3e03031dfc", "1ca15af2-6c74-48f4-8c6e-bf3e03031dfc"
 MOVES = tuple(Move("moved", topic, number, None, 60, 60) for topic in ("orders", "users") for number in (0, 1))

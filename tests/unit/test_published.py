@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from reconciler import declare
 from reconciler.declare.documents import mirrormaker
-from reconciler.model.errors import Problem
+from reconciler.model.base.errors import Problem
 
 FOLDER = Path(__file__).parents[1] / "data" / "published"
 FILES = sorted(path for path in FOLDER.glob("*.yaml") if ".differences" not in path.name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.security import Security
-from reconciler.model.status import PartitionState, PartitionStatus
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState, PartitionStatus
 from reconciler.records.batch import UnreadableBatch
 from reconciler.records.split import split
 from reconciler.replicator.partition import reasons

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.runs import CopyRecord
-from reconciler.model.status import PartitionState
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit.position_recovery import NotTold, Recall, told
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.partition.offset_metadata import Note

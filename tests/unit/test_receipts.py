@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import at_least_once, transactional
 from reconciler.replicator.commit.at_least_once import Receipts
 from reconciler.replicator.commit.base import CommitContext, Committing

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.runs import CopyRecord
-from reconciler.model.start import Start
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.start import Start
+from reconciler.model.offsets.runs import CopyRecord
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.recreated import other_partitions, refuse_made_anew
 from reconciler.replicator.partition.offset_metadata import Note

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model import properties
-from reconciler.model.cluster import Cluster, Replicator
-from reconciler.model.datacenter import Spark
-from reconciler.model.declaration import digest_into
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.flow import Flow
-from reconciler.model.references import Reference, read, settled
-from reconciler.model.security import Kerberos, OAuth, Security
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.topology import Topology
+from reconciler.model.base import properties
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection.references import Reference, read, settled
+from reconciler.model.connection.security import Kerberos, OAuth, Security
+from reconciler.model.declared.cluster import Cluster, Replicator
+from reconciler.model.declared.datacenter import Spark
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.tasks.spec import FlowSpec
 
 # Of `clusters: {w: {bootstrap: "w:9092"}}`, as the release before made it.
 FORMER = "9163151f050386f0"

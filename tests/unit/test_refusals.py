@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord
-from reconciler.model.selection import Selection
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import Batch
 from reconciler.records.split import split
 from reconciler.replicator.copy.copy_records import Change

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Refused
-from reconciler.model.flow import TARGETS_DEFAULT
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.shape import Misfit
-from reconciler.model.steps import CreateTopic, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Refused
+from reconciler.model.base.shape import Misfit
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import TARGETS_DEFAULT
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import CreateTopic, Plan
+from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.observe.brokers import brokers_of, fewest_replicas, most_replicas
-from reconciler.plan.drift import drift_of
+from reconciler.plan.findings.drift import drift_of
 from reconciler.state.confluent import replicas
 from tests.unit.declaring import HEAD, load
 from tests.unit.declaring import refused as declared_refused

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from gitops.text import LIMIT, ROOM, Outcome, plan_comment
 from reconciler.cli.main import main
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding
-from reconciler.model.changes import Change, FieldChange, StoppedTopic
-from reconciler.model.desired import DesiredTopic, TopicSetting
-from reconciler.model.removals import DeleteTopic
-from reconciler.model.steps import (
+from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.planning.desired import DesiredTopic, TopicSetting
+from reconciler.model.planning.removals import DeleteTopic
+from reconciler.model.planning.steps import (
     AlterConfig,
     ClusterPlan,
     ConfigChange,

@@ -10,19 +10,19 @@ import pytest
 from rich.console import Console
 
 from reconciler.cli.planning import show_plan
-from reconciler.model.access import Access
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding
-from reconciler.model.declaration import InForce, digest_into
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import Problem
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.padding import Padding
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.steps import CreateTopic, GrantAcl, Plan, RecordOwnership, RevokeAcl, Step
-from reconciler.plan.desired import desired_topics
-from reconciler.plan.destroy import destroy_plan
+from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.own_access import Access
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import Problem
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.outcome import Failure, Outcome, Skipped
+from reconciler.model.planning.padding import Padding
+from reconciler.model.planning.steps import CreateTopic, GrantAcl, Plan, RecordOwnership, RevokeAcl, Step
+from reconciler.model.recorded.declaration import InForce, digest_into
+from reconciler.plan.copies.desired import desired_topics
+from reconciler.plan.removal.destroy import destroy_plan
 from reconciler.report.plan.outcome import outcome_lines
 from reconciler.report.plan.to_json import action, outcome_json, plan_json
 from reconciler.report.plan.to_markdown import plan_markdown

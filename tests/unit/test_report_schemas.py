@@ -9,16 +9,15 @@ import pytest
 from jsonschema import Draft7Validator
 
 from reconciler.cli.main import main
-from reconciler.model.acl import RESOURCE_KINDS, ResourcePattern
-from reconciler.model.binding import Binding, Permission
-from reconciler.model.changes import Change, FieldChange, StoppedTopic
-from reconciler.model.declaration import Declared, InForce
-from reconciler.model.desired import DesiredTopic, Reason, TopicSetting
-from reconciler.model.drift import Drift, Drifted, DriftKind
-from reconciler.model.errors import Problem
-from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.removals import DeleteTopic, ForgetTopic, RemovalReason
-from reconciler.model.steps import (
+from reconciler.model.acls.binding import Binding, Permission
+from reconciler.model.acls.requirements import RESOURCE_KINDS, ResourcePattern
+from reconciler.model.base.errors import Problem
+from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.planning.desired import DesiredTopic, Reason, TopicSetting
+from reconciler.model.planning.drift import Drift, Drifted, DriftKind
+from reconciler.model.planning.outcome import Failure, Outcome, Skipped
+from reconciler.model.planning.removals import DeleteTopic, ForgetTopic, RemovalReason
+from reconciler.model.planning.steps import (
     AddPartitions,
     AlterConfig,
     ChangeReason,
@@ -36,6 +35,7 @@ from reconciler.model.steps import (
     RevokeAcl,
     Step,
 )
+from reconciler.model.recorded.declaration import Declared, InForce
 from reconciler.report.plan.drift import drift_json
 from reconciler.report.plan.to_json import outcome_json, plan_json
 from tests.support.reports import check

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding
-from reconciler.model.changes import Change, FieldChange
-from reconciler.model.steps import CreateTopic, GrantAcl, Notice, Plan
+from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.planning.changes import Change, FieldChange
+from reconciler.model.planning.steps import CreateTopic, GrantAcl, Notice, Plan
 from reconciler.report.plan.to_text import plan_text
 from tests.unit.facts import WEST, cluster, plan_of, topology
 from tests.unit.test_report_plan import ACLS, EAST_NOW, as_text, nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.runs import Run, Runs
+from reconciler.model.offsets.runs import Run, Runs
 
 
 def test_without_runs_offsets_are_the_same() -> None:

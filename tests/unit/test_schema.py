@@ -14,11 +14,11 @@ from jsonschema import Draft7Validator
 from reconciler.declare.documents import codes, resources, words
 from reconciler.declare.documents.quantities import byte_count
 from reconciler.declare.documents.settings import BUILT_IN, FIELDS, PATTERN_KINDS
-from reconciler.model.clients import ROLES, Clients
-from reconciler.model.flow import COMPRESSIONS, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
-from reconciler.model.policy import POLICY_KINDS
-from reconciler.model.references import Reference
-from reconciler.model.security import MECHANISMS, PROTOCOLS
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import MECHANISMS, PROTOCOLS
+from reconciler.model.declared.clients import ROLES, Clients
+from reconciler.model.declared.flow import COMPRESSIONS, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
+from reconciler.model.names.policy import POLICY_KINDS
 from reconciler.records import codecs
 
 SCHEMA: dict[str, Any] = json.loads(resources.schema_text())

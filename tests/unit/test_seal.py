@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.seal import Seal, new_key
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.seal import Seal, new_key
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.task.commands import misfit
 

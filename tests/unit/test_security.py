@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.references import Reference
-from reconciler.model.security import Kerberos, Mechanism, OAuth, Protocol, Security
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Kerberos, Mechanism, OAuth, Protocol, Security
+from reconciler.model.declared.cluster import Cluster
 
 PASSWORD = "correct horse; battery"
 

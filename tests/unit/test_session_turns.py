@@ -11,10 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import processors
 from reconciler.replicator.driver.restarts import RestartBackoff
 from reconciler.replicator.driver.spark_session import ReplicationSession

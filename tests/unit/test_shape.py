@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.model import shape
-from reconciler.model.shape import Check, Misfit, decimal, fields, fits, listed, mapped, maybe, one_of, parsed, row
+from reconciler.model.base import shape
+from reconciler.model.base.shape import Check, Misfit, decimal, fields, fits, listed, mapped, maybe, one_of, parsed, row
 from tests.support.foreign import DEEP, JSON, nested
 
 LARGEST = 1_000_000

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.clients import AdminSettings, Clients, ConsumerSettings, ProducerSettings
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import DELIVERIES, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
-from reconciler.model.limits import Limits
-from reconciler.model.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
-from reconciler.model.references import Reference
-from reconciler.model.renames import RenameRule
-from reconciler.model.security import MECHANISMS, PROTOCOLS, OAuth, Security
-from reconciler.model.selection import Selection
-from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
-from reconciler.model.start import Start
-from reconciler.model.topology import Topology
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import MECHANISMS, PROTOCOLS, OAuth, Security
+from reconciler.model.declared.clients import AdminSettings, Clients, ConsumerSettings, ProducerSettings
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import DELIVERIES, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
+from reconciler.model.declared.limits import Limits
+from reconciler.model.declared.start import Start
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
 
 names = st.text(min_size=1, max_size=12)
 items = st.lists(names, max_size=3).map(tuple)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.errors import EnvironmentFault, Problem, Refused
-from reconciler.model.outcome import Failure, Outcome
-from reconciler.model.steps import ClusterPlan, CreateInternalTopic, CreateTopic, Plan, Step
+from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
+from reconciler.model.planning.outcome import Failure, Outcome
+from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, CreateTopic, Plan, Step
 from stacks import automation
 from stacks.automation import PulumiProvisioner
 from tests.unit.facts import cluster, flow, plan_of, topic, topology

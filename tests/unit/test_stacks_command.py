@@ -12,7 +12,7 @@ from pulumi import automation
 from pulumi.automation import EngineEvent, OpType
 from pulumi.automation.errors import create_command_error
 
-from reconciler.model.errors import AnabranchError, Locked
+from reconciler.model.base.errors import AnabranchError, Locked
 from stacks.command import Command, failure, plain
 from stacks.events import Events, Expected
 from stacks.names import ACL_TYPE, TOPIC_TYPE

@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from reconciler.cli.planning import changed_clusters
-from reconciler.model.binding import ObservedBindings
-from reconciler.model.cluster import Replicator
-from reconciler.model.errors import Refused
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import GrantAcl, Plan
-from reconciler.model.topology import Topology
+from reconciler.model.acls.binding import ObservedBindings
+from reconciler.model.base.errors import Refused
+from reconciler.model.declared.cluster import Replicator
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.planning.steps import GrantAcl, Plan
 from reconciler.plan.ahead import build_plan_ahead
-from reconciler.plan.waves import waves
+from reconciler.plan.guardrails.waves import waves
 from reconciler.provision.work import Work
 from stacks import datacenter
 from stacks.datacenter import DataCenterWork, Setting

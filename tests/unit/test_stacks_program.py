@@ -18,17 +18,17 @@ import pytest
 from ruamel.yaml import YAML
 
 from reconciler.declare import load
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings
-from reconciler.model.clients import AdminSettings, Clients
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.references import Reference
-from reconciler.model.security import Kerberos, OAuth, Security
-from reconciler.model.topology import Topology
+from reconciler.model.acls.binding import Binding, ObservedBindings
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Kerberos, OAuth, Security
+from reconciler.model.declared.clients import AdminSettings, Clients
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedCluster
 from reconciler.observe.record import read_observed, write_observed
-from reconciler.plan.desired import desired_topics
+from reconciler.plan.copies.desired import desired_topics
 from stacks import program
 from stacks.handover import Handover, handed_over_in
 from stacks.providers import DEPRECATED, check_login, provider_for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.errors import DeclaredInputError
+from reconciler.model.base.errors import DeclaredInputError
 from stacks import program, project
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.model.acl import ResourcePattern
-from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding
-from reconciler.model.desired import WholeAcl, WholeTopic
-from reconciler.model.observed import ObservedCluster
-from reconciler.model.ownership import OwnedTopic
+from reconciler.model.acls.binding import Binding, ObservedBindings, OwnedBinding
+from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.planning.desired import WholeAcl, WholeTopic
+from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.recorded.ownership import OwnedTopic
 from stacks.names import ACL_TYPE, TOPIC_TYPE, acl_name, name_in, name_of, type_in
 from stacks.state import STACK_TYPE, Settled, Wanted, settle, stranger
 from tests.unit.facts import WEST, cluster, topic

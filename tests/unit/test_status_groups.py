@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.groups import LastLook
+from reconciler.model.declared.groups import LastLook
 from reconciler.report.status.summary import status_lines, summarise
 from reconciler.report.status.to_json import status_json
 from tests.support.words import (

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Unreachable
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.base.errors import Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.declaration import InForce
-from reconciler.model.failover import FailedOver
-from reconciler.model.flow import Flow
-from reconciler.model.groups import LastLook
-from reconciler.model.latency import Histogram, Latency, bucket_of
-from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import LastLook
+from reconciler.model.recorded.declaration import InForce
+from reconciler.model.recorded.failover import FailedOver
+from reconciler.model.tasks.latency import Histogram, Latency, bucket_of
+from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.report.status.summary import FlowSummary, status_lines, summarise
 from reconciler.report.status.to_json import status_json
 from tests.support.words import (

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.declaration import DESTROYED, InForce
-from reconciler.model.pauses import Pauses, PauseScope
-from reconciler.model.status import STALE_SECONDS, Reason, TaskStatus
+from reconciler.model.recorded.declaration import DESTROYED, InForce
+from reconciler.model.recorded.pauses import Pauses, PauseScope
+from reconciler.model.tasks.status import STALE_SECONDS, Reason, TaskStatus
 from reconciler.report.status.summary import FlowSummary, status_lines, summarise, with_pauses
 from reconciler.report.status.to_json import status_json
 from tests.support.words import (

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.latency import BUCKETS, Histogram, Latency
-from reconciler.model.shape import Misfit
-from reconciler.model.status import (
+from reconciler.model.base.shape import Misfit
+from reconciler.model.tasks.latency import BUCKETS, Histogram, Latency
+from reconciler.model.tasks.status import (
     NO_METRICS,
     STALE_SECONDS,
     Metrics,

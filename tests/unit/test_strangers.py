@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.status import TaskStatus
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.replicator.driver.driver import Driver
 from reconciler.replicator.driver.watchdog import Watchdog
 from reconciler.report.status.summary import summarise

@@ -17,7 +17,7 @@ import pytest
 from reconciler import declare
 from reconciler.cli.main import main
 from reconciler.declare.documents.resources import examples
-from reconciler.model.topology import Topology
+from reconciler.model.declared.topology import Topology
 from reconciler.report.pictures.graph import graph_svg
 from reconciler.report.pictures.picture import Arrow, Box, Picture
 from reconciler.report.pictures.svg import svg

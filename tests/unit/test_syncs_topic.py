@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigSource
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state import syncs
 from reconciler.state.confluent import clients
 from reconciler.state.journals.journal import Journal

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.runs import CopyRecord, Handed, Run, Runs
+from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
 from reconciler.replicator.copy.agreement import Disagreement, Logs
 from reconciler.replicator.copy.log_tail import Tail
 from reconciler.replicator.partition.shares import Place

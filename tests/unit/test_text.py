@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.text import LONGEST, as_cell, csv_text, from_cell, json_text, kept_in_lines, shown
+from reconciler.model.base.text import LONGEST, as_cell, csv_text, from_cell, json_text, kept_in_lines, shown
 
 # Halves of pairs, too: paths and arguments that are no UTF-8 have them.
 ANY = st.text(st.characters(), max_size=60)

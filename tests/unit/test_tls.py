@@ -16,10 +16,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from reconciler.embedded.certificates import Authority
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.references import Reference
-from reconciler.model.security import Security
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Security
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import tls
 from reconciler.wire import NotLetIn
 from tests.support.tls import HOST, reference, serving, trusting

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.model import token_provider
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.references import Reference, Text
-from reconciler.model.security import OAuth, Security
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection import token_provider
+from reconciler.model.connection.references import Reference, Text
+from reconciler.model.connection.security import OAuth, Security
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire.net.manager import _Tokens
 from tests.support.token_classes import install
 

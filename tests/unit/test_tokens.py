@@ -16,11 +16,11 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from reconciler.model import tokens
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.references import Reference
-from reconciler.model.security import OAuth, Security
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection import tokens
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import OAuth, Security
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import clients
 
 CLIENT_SECRET = "hunter2-Sq7"

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import PartitionSides

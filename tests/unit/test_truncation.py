@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from reconciler.model.runs import CopyRecord, Run, Runs
-from reconciler.model.status import PartitionState
+from reconciler.model.offsets.runs import CopyRecord, Run, Runs
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.copy.agreement import Disagreement, Logs
 from reconciler.replicator.copy.log_tail import Tail
 from reconciler.replicator.copy.truncation import refuse_truncated, truncated_at

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import hanging_transactions
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.partition.offset_metadata import Note

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import hanging_transactions, unstable_offsets
 from reconciler.replicator.commit.position_recovery import NotTold
 from reconciler.replicator.copy.agreement import Disagreement

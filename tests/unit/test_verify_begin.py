@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.runs import CopyRecord
+from reconciler.model.offsets.runs import CopyRecord
 from reconciler.records.rewrite import Kept, kept
 from reconciler.verify.begin import NoBeginning, find_pair
 from reconciler.verify.slices import SliceBounds, SliceProgress

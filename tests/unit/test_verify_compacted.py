@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.verification import Difference, Findings
+from reconciler.model.offsets.verification import Difference, Findings
 from reconciler.records.read_committed import Gap
 from reconciler.records.split import split
 from reconciler.verify.comparison.pairing import PairingTerms

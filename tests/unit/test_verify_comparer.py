@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.runs import CopyRecord, Run, Runs
-from reconciler.model.verification import Counts, Difference, Findings
+from reconciler.model.offsets.runs import CopyRecord, Run, Runs
+from reconciler.model.offsets.verification import Counts, Difference, Findings
 from reconciler.records.batch import HEADER_SIZE
 from reconciler.records.read_committed import Gap
 from reconciler.records.split import split

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.runs import CopyRecord
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.shares import Place
 from reconciler.verify.cut import CutPoint, Cuts, up_to

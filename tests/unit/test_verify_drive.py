@@ -13,14 +13,14 @@ import pytest
 from typer import BadParameter
 
 from reconciler.cli.verify import _check_names
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.topology import Topology
-from reconciler.model.verification import Sofar, Verification
+from reconciler.model.base.errors import EnvironmentFault, Problem, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.offsets.verification import Sofar, Verification
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.shares import Place
 from reconciler.verify import drive
 from reconciler.verify.drive import Options, Verify, VerifyWatcher

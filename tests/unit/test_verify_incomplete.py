@@ -9,15 +9,15 @@ import pytest
 import typer
 
 from reconciler.cli.verify import _end
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.model.topology import Topology
-from reconciler.model.verification import Compared, Counts, Difference, Findings, Verification
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.offsets.verification import Compared, Counts, Difference, Findings, Verification
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.report.verify import summary, verification_json, verification_markdown
 from reconciler.verify import incomplete
 from reconciler.verify.incomplete import lacking, reasons

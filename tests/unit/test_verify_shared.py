@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.runs import CopyRecord
-from reconciler.model.verification import Findings
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.offsets.verification import Findings
 from reconciler.verify.comparison.pairing import is_of_another
 from tests.support.batches import Content, some
 from tests.support.verifying import TRANSLATED, compare, log

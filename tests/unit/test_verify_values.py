@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from reconciler.cli.main import main
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.runs import CopyRecord, Run, Runs
-from reconciler.model.verification import MOST_TOLD, Compared, Counts, Difference, Findings, Sofar, Verification
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.offsets.runs import CopyRecord, Run, Runs
+from reconciler.model.offsets.verification import MOST_TOLD, Compared, Counts, Difference, Findings, Sofar, Verification
 from reconciler.records.rewrite import Kept, kept
 from reconciler.records.varint import signed
 from reconciler.replicator.partition.shares import Place

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.runs import Run, Runs
-from reconciler.model.verification import Findings
+from reconciler.model.offsets.runs import Run, Runs
+from reconciler.model.offsets.verification import Findings
 from reconciler.records.batch import HEADER_SIZE, Batch
 from reconciler.records.rewrite import kept
 from reconciler.records.split import split

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
-from reconciler.model.status import TaskStatus
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.replicator.driver.restarts import RestartBackoff
 from reconciler.replicator.driver.watchdog import Silence, Watchdog
 

@@ -15,11 +15,11 @@ from rich.console import Console
 
 from reconciler.cli.main import main
 from reconciler.cli.optional_values import with_values
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import DeclarationHistory
-from reconciler.model.errors import AnabranchError
-from reconciler.model.failover import FailedOver
-from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.recorded.declaration import DeclarationHistory
+from reconciler.model.recorded.failover import FailedOver
+from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, TaskStatus
 from reconciler.report.status.live import Screen
 from reconciler.report.text.line import Line
 from reconciler.state.confluent.faults import unreachable

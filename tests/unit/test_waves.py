@@ -8,18 +8,18 @@ import pytest
 
 from reconciler.cli.rollout import WaveGate, in_waves
 from reconciler.cli.watching import Lookout, StatusView
-from reconciler.model.cluster import Cluster
-from reconciler.model.datacenter import DataCenter
-from reconciler.model.declaration import digest_into
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.flow import Flow
-from reconciler.model.groups import GroupRules, LastLook
-from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.selection import Selection
-from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
-from reconciler.model.topology import Topology
-from reconciler.plan.waves import about_groups, objections, parked, waves
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.datacenter import DataCenter
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import GroupRules, LastLook
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import Selection
+from reconciler.model.planning.outcome import Failure, Outcome, Skipped
+from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan
+from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.plan.guardrails.waves import about_groups, objections, parked, waves
 
 HUB, OSLO, PARIS, ROME = "hub", "oslo", "paris", "rome"
 FLOWS = tuple(Flow(f"hub-{alias}", HUB, alias, Selection((".*",))) for alias in (OSLO, PARIS, ROME))

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.acl import Acl, ResourcePattern
-from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection
+from reconciler.model.acls.requirements import Acl, ResourcePattern
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import Selection
 from reconciler.observe.access import observe_access
 from reconciler.observe.connection import Connection
 from reconciler.observe.health import rights
-from reconciler.plan import health
+from reconciler.plan.findings import health
 from tests.unit.test_health import WEST
 
 CLUSTER = frozenset({"ALTER", "ALTER_CONFIGS", "CLUSTER_ACTION", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS"})

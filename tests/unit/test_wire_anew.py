@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, Wire
 from reconciler.wire.net import manager
 from tests.support.pretended import FETCH, PRODUCE, PretendedBroker

@@ -7,8 +7,8 @@ import sys
 import pytest
 from kafka.net.sasl import get_sasl_mechanism
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.security import Kerberos, Security
+from reconciler.model.connection.security import Kerberos, Security
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire.net.connection import NotLetInError
 from reconciler.wire.net.kerberos import DECLARED, KerberosLogin
 

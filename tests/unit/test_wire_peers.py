@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import Protocol, Security
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.connection.security import Protocol, Security
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import clients
 from reconciler.wire import ConnectionLost, FetchAnswer, FetchAsk, Loop, Wire
 from reconciler.wire.protocol.compact import string, uvarint

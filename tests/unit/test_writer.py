@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.clients import Clients, ProducerSettings
-from reconciler.model.cluster import Cluster
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.clients import Clients, ProducerSettings
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.place import Standing

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from reconciler.model.clients import Clients
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.clients import Clients
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.transfer.pace import Quota
 from reconciler.replicator.transfer.produce_lanes import SECOND

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Log
 from reconciler.wire import (
     COORDINATOR_NOT_READY,
     GROUP,

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.errors import EnvironmentFault, together
+from reconciler.model.base.errors import EnvironmentFault, together
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Log, LogBounds
 from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import LEADER_CHANGES, is_refusal, no_connection, refused
 

@@ -15,10 +15,10 @@ from json import JSONDecoder
 from pathlib import Path
 from typing import Any, get_args
 
-from reconciler.model.committed import COLUMNS, Asked, Kind
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.files import UnreadableFile, parse_json, read_text
-from reconciler.model.text import LONGEST_CELL, from_cell
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.base.files import UnreadableFile, parse_json, read_text
+from reconciler.model.base.text import LONGEST_CELL, from_cell
+from reconciler.model.offsets.committed import COLUMNS, Asked, Kind
 
 VERSION = 1
 LARGEST_OFFSET = 2**63 - 1

@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from reconciler.checkpoints.groups import asking
 from reconciler.checkpoints.groups.bounds import Asker
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Committed, Log, LogBounds, Move
-from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, together
-from reconciler.model.groups import ALL, choosing
-from reconciler.model.near import did_you_mean
-from reconciler.model.selection import EVERYTHING, is_literal
+from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, together
+from reconciler.model.base.suggestions import did_you_mean
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.groups import ALL, choosing
+from reconciler.model.names.selection import EVERYTHING, is_literal
+from reconciler.model.offsets.committed import Committed, Log, LogBounds, Move
 from reconciler.state.confluent.faults import refused, unreachable
 from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, error_name
 from reconciler.wire.requests.commits import CommittedPosition

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.groups.positions import TRANSLATED, Positions, with_notes
-from reconciler.model.committed import Asked, LogBounds, Move, MovedOffset
-from reconciler.model.errors import Problem
+from reconciler.model.base.errors import Problem
+from reconciler.model.offsets.committed import Asked, LogBounds, Move, MovedOffset
 
 
 @dataclass(frozen=True)

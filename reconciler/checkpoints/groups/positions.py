@@ -13,14 +13,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.checkpoints.groups.groups import Groups
-from reconciler.model.committed import Committed, Log, LogBounds, Move, Position
-from reconciler.model.errors import Problem
-from reconciler.model.failover import Cut
-from reconciler.model.flow import Flow
-from reconciler.model.names import lease_group
-from reconciler.model.ownership import copies_of, kafka_id
-from reconciler.model.runs import CopyRecord
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.offsets.committed import Committed, Log, LogBounds, Move, Position
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.recorded.failover import Cut
+from reconciler.model.recorded.ownership import copies_of, kafka_id
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import differ
 from reconciler.state.copies import Copies

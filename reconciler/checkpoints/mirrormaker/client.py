@@ -16,11 +16,11 @@ from confluent_kafka import TopicPartition
 from reconciler.checkpoints.mirrormaker import reading
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint, Heartbeat, group_prefix, newest, read_heartbeat
 from reconciler.checkpoints.mirrormaker.topics import MirrorTopicNames, hops
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.references import Reference
-from reconciler.model.security import Protocol, Security
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.connection.references import Reference
+from reconciler.model.connection.security import Protocol, Security
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.policy import ReplicationPolicy
 
 DEFAULT_SECONDS = 30.0
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Refused
+from reconciler.model.base.errors import EnvironmentFault, Refused
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import calls, clients
 from reconciler.state.confluent.faults import in_words, no_connection, refused, unreachable
 from reconciler.state.journals import unreadable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from reconciler.model.names import CHECKPOINTS_SUFFIX, DEFAULT_SEPARATOR, checkpoints_topic
-from reconciler.model.naming import HEARTBEATS, is_heartbeats
-from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.names.own_names import CHECKPOINTS_SUFFIX, DEFAULT_SEPARATOR, checkpoints_topic
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.topic_names import HEARTBEATS, is_heartbeats
 
 _CHECKPOINTS = CHECKPOINTS_SUFFIX
 _INTERNAL = ("internal",)

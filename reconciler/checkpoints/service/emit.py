@@ -21,8 +21,8 @@ from reconciler.checkpoints.mirrormaker.formats import (
     newest,
 )
 from reconciler.checkpoints.mirrormaker.topics import DEFAULT_SEPARATOR, checkpoints_topic
-from reconciler.model.cluster import Cluster
-from reconciler.model.naming import HEARTBEATS
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.topic_names import HEARTBEATS
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import JournalTopic
 

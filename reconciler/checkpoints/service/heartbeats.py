@@ -12,10 +12,10 @@ from confluent_kafka import Message
 from reconciler.checkpoints.groups.bounds import Asker
 from reconciler.checkpoints.mirrormaker.formats import FLOW_HEADER, GROUPS_HEADER, TOPOLOGY_HEADER, read_heartbeat
 from reconciler.checkpoints.translation.walk import Walker
-from reconciler.model.cluster import Cluster
-from reconciler.model.groups import LastLook
-from reconciler.model.naming import HEARTBEATS
-from reconciler.model.shape import TIME, WORD, decimal
+from reconciler.model.base.shape import TIME, WORD, decimal
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.groups import LastLook
+from reconciler.model.names.topic_names import HEARTBEATS
 from reconciler.state.journals.encoding import headers
 from reconciler.state.journals.home import journals
 from reconciler.state.ownership import Ownership

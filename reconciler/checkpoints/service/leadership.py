@@ -11,8 +11,8 @@ import contextlib
 
 from confluent_kafka import Consumer, TopicPartition
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import turn_group
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import turn_group
 from reconciler.state.confluent import calls, clients
 from reconciler.state.journals.home import journals
 

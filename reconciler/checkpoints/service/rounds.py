@@ -17,12 +17,12 @@ from reconciler.checkpoints.mirrormaker.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
 from reconciler.checkpoints.service.syncing import GroupStanding, Settled
 from reconciler.checkpoints.translation.translate import Translator
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Committed, Move
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Flow
-from reconciler.model.groups import LastLook
-from reconciler.model.translation import Translated
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import LastLook
+from reconciler.model.offsets.committed import Committed, Move
+from reconciler.model.offsets.translation import Translated
 from reconciler.state.ownership import Ownership
 from reconciler.state.status import LookWriter
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from reconciler.checkpoints.service.emit import HeartbeatWriter
 from reconciler.checkpoints.service.leadership import Leadership
 from reconciler.checkpoints.service.rounds import Round, Rounds
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 from reconciler.replicator.driver.periodic import Periodic
 
 _LOOK_SECONDS = 0.5

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.translation.translate import Translator
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.failover import Cut, FailedOver
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
-from reconciler.model.translation import Question, Translated
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.offsets.translation import Question, Translated
+from reconciler.model.recorded.failover import Cut, FailedOver
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import differ
 from reconciler.state.failovers import failed_over

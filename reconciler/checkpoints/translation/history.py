@@ -16,9 +16,9 @@ from confluent_kafka import Message
 from reconciler.checkpoints.groups.bounds import Asker
 from reconciler.checkpoints.translation.runs import PairedRuns, Point
 from reconciler.checkpoints.translation.walk import Walker
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
-from reconciler.model.names import syncs_topic
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.offsets.committed import Log
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.offset_syncs import OffsetSync, sync_of
 from reconciler.replicator.partition.place import differ

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.committed import Log
+from reconciler.model.offsets.committed import Log
 from reconciler.replicator.partition.place import differ
 from reconciler.state.copies import Copies
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from reconciler.checkpoints.groups.bounds import Asker, Refusals, Topic
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.errors import Problem, together
-from reconciler.model.flow import Flow
+from reconciler.model.base.errors import Problem, together
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.committed import Log, LogBounds
 
 # Of a source that cannot be asked.
 _ANY = LogBounds(0, 2**63 - 1, 2**63 - 1)

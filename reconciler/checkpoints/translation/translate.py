@@ -19,12 +19,12 @@ from reconciler.checkpoints.translation.runs import Behind, Between, Found, Poin
 from reconciler.checkpoints.translation.sides import LogSides
 from reconciler.checkpoints.translation.unsynced import UnsyncedGaps
 from reconciler.checkpoints.translation.walk import Walker
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord
-from reconciler.model.translation import How, Question, Translated, Way
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.offsets.translation import How, Question, Translated, Way
 from reconciler.replicator.partition.place import differ
 from reconciler.state.copies import Copies
 from reconciler.state.ownership import Ownership

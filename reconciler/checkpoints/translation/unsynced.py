@@ -7,8 +7,8 @@ import time
 from reconciler.checkpoints.translation.pairing import paired
 from reconciler.checkpoints.translation.runs import Between, PairedRun, Point
 from reconciler.checkpoints.translation.walk import TooFar, Walker
-from reconciler.model.committed import Log
-from reconciler.model.flow import Flow
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.committed import Log
 
 # Millions of records may be read for nothing. Who asks in rounds reads them for a twentieth of the time, not all of it.
 _REST = 20

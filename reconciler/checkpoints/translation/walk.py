@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from reconciler.checkpoints.groups.bounds import TopicRefused
 from reconciler.checkpoints.translation.pairing import SeenRecord
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Log
 from reconciler.state.confluent import calls, clients
 from reconciler.state.confluent.faults import no_connection, refused, unreachable
 from reconciler.state.journals import unreadable

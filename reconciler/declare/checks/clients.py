@@ -18,7 +18,7 @@ from reconciler.declare.documents.quantities import byte_count
 from reconciler.declare.documents.resources import schema_text
 from reconciler.declare.documents.settings import DeclaredSetting, Settings
 from reconciler.declare.documents.violations import Finding
-from reconciler.model.clients import ROLES, Clients
+from reconciler.model.declared.clients import ROLES, Clients
 
 
 class _Order(NamedTuple):

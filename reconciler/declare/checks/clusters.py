@@ -12,8 +12,8 @@ from reconciler.declare.checks import clients, security
 from reconciler.declare.checks.lookup import lookup
 from reconciler.declare.documents import codes
 from reconciler.declare.documents.located import Located, SourcePlace, Value
-from reconciler.model.cluster import DEFAULT_DATACENTER, Cluster, Replicator
-from reconciler.model.references import Reference
+from reconciler.model.connection.references import Reference
+from reconciler.model.declared.cluster import DEFAULT_DATACENTER, Cluster, Replicator
 
 _PORTS = range(1, 65536)
 _OURS = "anabranch"

@@ -15,9 +15,9 @@ from reconciler.declare.checks.expand import Draft
 from reconciler.declare.checks.rings import Ring, growing_rings, identity_rings, renaming_rings
 from reconciler.declare.documents import codes, words
 from reconciler.declare.documents.located import Located, SourcePlace
-from reconciler.model.cycles import way_said
-from reconciler.model.flow import Flow
-from reconciler.model.selection import EVERYTHING, Selection, is_literal
+from reconciler.model.declared.cycles import way_said
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import EVERYTHING, Selection, is_literal
 
 _PAIR = 2
 _ONE_WRITER = {

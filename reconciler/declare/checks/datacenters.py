@@ -12,7 +12,7 @@ from typing import Any, cast
 from reconciler.declare.checks.lookup import lookup
 from reconciler.declare.documents import codes
 from reconciler.declare.documents.located import Located, SourcePlace
-from reconciler.model.datacenter import DataCenter, Spark
+from reconciler.model.declared.datacenter import DataCenter, Spark
 
 # What must be as it is, and why.
 _OURS = {

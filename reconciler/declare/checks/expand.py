@@ -15,7 +15,7 @@ from reconciler.declare.documents import codes
 from reconciler.declare.documents.located import Located, SourcePlace, Value
 from reconciler.declare.documents.merge import MergedDocuments
 from reconciler.declare.documents.settings import PATTERN_KINDS, Settings, flow_of, written_at
-from reconciler.model.flow import Flow
+from reconciler.model.declared.flow import Flow
 
 
 class ClusterPair(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from reconciler.model import patterns
-from reconciler.model.patterns import BadPattern, NotLinear
+from reconciler.model.names import patterns
+from reconciler.model.names.patterns import BadPattern, NotLinear
 
 # By name in `\p{…}`, as far as names of topics can have them.
 _CLASSES = {

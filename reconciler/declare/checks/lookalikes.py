@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from reconciler.declare.documents import codes, words
 from reconciler.declare.documents.located import Document, JsonPath, Located, SourcePlace, TextPosition
 from reconciler.declare.documents.violations import Finding
-from reconciler.model.references import EXPECTED, Reference
+from reconciler.model.connection.references import EXPECTED, Reference
 
 _PROVIDER = re.compile(r"\$\{(?:(?P<provider>[a-z]+):)?(?P<rest>[^}]+)\}")
 _SHELL = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\(([A-Za-z_][A-Za-z0-9_]*)\)|%([A-Za-z_][A-Za-z0-9_]*)%")

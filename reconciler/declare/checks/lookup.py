@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.declare.documents.located import SourcePlace
-from reconciler.model.references import Reference, Text
+from reconciler.model.connection.references import Reference, Text
 
 
 def lookup(place: SourcePlace, text: str | None = None) -> Text:

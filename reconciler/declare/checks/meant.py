@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from reconciler.model.naming import NAME_CHARACTERS, name_fault
-from reconciler.model.patterns import BadPattern, NotLinear
-from reconciler.model.reachable import DeadEnd, dead_end
-from reconciler.model.selection import is_literal
+from reconciler.model.names.patterns import BadPattern, NotLinear
+from reconciler.model.names.reachable import DeadEnd, dead_end
+from reconciler.model.names.selection import is_literal
+from reconciler.model.names.topic_names import NAME_CHARACTERS, name_fault
 
 _TWINS = {
     # Cyrillic, small and capital, and what looks the same in ASCII.

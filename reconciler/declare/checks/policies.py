@@ -12,10 +12,10 @@ from reconciler.declare.checks.expand import Draft
 from reconciler.declare.documents import codes
 from reconciler.declare.documents.located import Located, SourcePlace
 from reconciler.declare.documents.settings import policy_place
-from reconciler.model import policy_class
-from reconciler.model.flow import Flow
-from reconciler.model.policy_class import PolicyFault
-from reconciler.model.selection import is_literal, is_reserved
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names import policy_class
+from reconciler.model.names.policy_class import PolicyFault
+from reconciler.model.names.selection import is_literal, is_reserved
 
 # What each type of policy needs, and what goes with it alone.
 _NEEDED = {"rename": "rules", "class": "class"}

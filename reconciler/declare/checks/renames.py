@@ -14,10 +14,10 @@ from reconciler.declare.documents import codes, words
 from reconciler.declare.documents.located import Located, SourcePlace
 from reconciler.declare.documents.merge import Source
 from reconciler.declare.documents.violations import Finding
-from reconciler.model.linear import empty_rounds, group_numbers
-from reconciler.model.naming import NAME_CHARACTERS, name_fault
-from reconciler.model.renames import GROUP, references
-from reconciler.model.selection import is_literal
+from reconciler.model.names.linear import empty_rounds, group_numbers
+from reconciler.model.names.renames import GROUP, references
+from reconciler.model.names.selection import is_literal
+from reconciler.model.names.topic_names import NAME_CHARACTERS, name_fault
 
 _LITERAL = re.compile(r"[A-Za-z0-9._-]*")
 _OCTAL = re.compile(r"\\[0-7]{3}")

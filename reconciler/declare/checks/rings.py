@@ -17,12 +17,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from reconciler.model.cycles import endless_way
-from reconciler.model.flow import Flow
-from reconciler.model.overlap import TooManyStates, common_name
-from reconciler.model.patterns import compiled
-from reconciler.model.renames import GROUP
-from reconciler.model.selection import is_literal
+from reconciler.model.declared.cycles import endless_way
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.overlap import TooManyStates, common_name
+from reconciler.model.names.patterns import compiled
+from reconciler.model.names.renames import GROUP
+from reconciler.model.names.selection import is_literal
 
 Ring: TypeAlias = tuple[Flow, ...]
 _PROBE = "orders"

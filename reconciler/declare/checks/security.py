@@ -12,9 +12,9 @@ from typing import Any, cast
 from reconciler.declare.checks.lookup import lookup
 from reconciler.declare.documents import codes, words
 from reconciler.declare.documents.located import Located, SourcePlace
-from reconciler.model import hosts
-from reconciler.model.references import EXPECTED, Reference
-from reconciler.model.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, TLS_PROTOCOLS, Security
+from reconciler.model.connection import hosts
+from reconciler.model.connection.references import EXPECTED, Reference
+from reconciler.model.connection.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, TLS_PROTOCOLS, Security
 
 Found = tuple[str, Located | None]
 """A field, and what is wrong with it; None where it is missing."""

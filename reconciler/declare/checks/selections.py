@@ -14,12 +14,12 @@ from reconciler.declare.documents import codes, words
 from reconciler.declare.documents.located import Located, SourcePlace
 from reconciler.declare.documents.merge import Source
 from reconciler.declare.documents.violations import Finding
-from reconciler.model import patterns
-from reconciler.model.config_rules import FIXED
-from reconciler.model.naming import name_fault
-from reconciler.model.patterns import BadPattern, NotLinear
-from reconciler.model.reachable import dead_end
-from reconciler.model.selection import ALWAYS_EXCLUDED, is_literal, is_reserved
+from reconciler.model.declared.config_rules import FIXED
+from reconciler.model.names import patterns
+from reconciler.model.names.patterns import BadPattern, NotLinear
+from reconciler.model.names.reachable import dead_end
+from reconciler.model.names.selection import ALWAYS_EXCLUDED, is_literal, is_reserved
+from reconciler.model.names.topic_names import name_fault
 
 # What lists are of, as messages call it. Groups may have any name.
 _NAMED = {"topics": "topic", "configs": "setting", "groups": "group"}

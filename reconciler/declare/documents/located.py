@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from reconciler.model.errors import Problem
+from reconciler.model.base.errors import Problem
 
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 JsonPath: TypeAlias = tuple[str | int, ...]

@@ -19,7 +19,7 @@ from ruamel.yaml.reader import ReaderError
 from reconciler.declare.documents.codes import NOT_A_MAPPING, SYNTAX, UNREADABLE
 from reconciler.declare.documents.located import Document, Located, Mark, TextPosition
 from reconciler.declare.documents.tree import TreeBuilder
-from reconciler.model.errors import Problem
+from reconciler.model.base.errors import Problem
 
 STDIN = Path("-")
 MAX_BYTES = 8 * 1024 * 1024

@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias, cast
 
 from reconciler.declare.documents.located import SourcePlace, Value
 from reconciler.declare.documents.quantities import byte_count, byte_rate, moment, seconds, short_seconds
-from reconciler.model.config_rules import ConfigRules
-from reconciler.model.flow import (
+from reconciler.model.declared.config_rules import ConfigRules
+from reconciler.model.declared.flow import (
     DEFAULT_HEARTBEATS,
     Compression,
     Delivery,
@@ -24,12 +24,12 @@ from reconciler.model.flow import (
     OnDataLoss,
     OnRecreate,
 )
-from reconciler.model.groups import USUALLY_EXCLUDED, GroupRules
-from reconciler.model.limits import LIMITS, Limits
-from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection
-from reconciler.model.start import Start, StartAt
+from reconciler.model.declared.groups import USUALLY_EXCLUDED, GroupRules
+from reconciler.model.declared.limits import LIMITS, Limits
+from reconciler.model.declared.start import Start, StartAt
+from reconciler.model.names.policy import Otherwise, PolicyKind, ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
 
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (

@@ -10,10 +10,10 @@ from shlex import quote
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.groups import group_positions
-from reconciler.model.committed import Log, Move
-from reconciler.model.errors import Problem
-from reconciler.model.failover import Carried
-from reconciler.model.placed import Placed
+from reconciler.model.base.errors import Problem
+from reconciler.model.offsets.committed import Log, Move
+from reconciler.model.recorded.failover import Carried
+from reconciler.model.recorded.placed import Placed
 
 Known = Mapping[str, Placed]
 """By group, what was committed."""

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.mirrormaker.client import MirrorClient
 from reconciler.checkpoints.translation.translate import Translator
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Committed, Move
-from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
-from reconciler.model.failover import Allowance, Carried, Crossing, WithoutPlace
-from reconciler.model.flow import Flow
-from reconciler.model.groups import ALL, choosing
-from reconciler.model.ownership import copies_of
-from reconciler.model.selection import EVERYTHING
-from reconciler.model.topology import Topology
-from reconciler.model.translation import Way
+from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import ALL, choosing
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.selection import EVERYTHING
+from reconciler.model.offsets.committed import Committed, Move
+from reconciler.model.offsets.translation import Way
+from reconciler.model.recorded.failover import Allowance, Carried, Crossing, WithoutPlace
+from reconciler.model.recorded.ownership import copies_of
 from reconciler.state.ownership import Ownership
 
 _NO_CHECKPOINTS = "AB640"

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.service.heartbeats import LastLooks
 from reconciler.failover.groups import group_positions
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.failover import EVERY, Carried, Crossing, WithoutPlace
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.recorded.failover import EVERY, Carried, Crossing, WithoutPlace
 
 
 class Readers:

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.translation.history import SyncHistory
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Committed, Log
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.failover import Carried, Crossing, Cut
-from reconciler.model.flow import Flow
-from reconciler.model.names import lease_group
-from reconciler.model.ownership import copies_of
-from reconciler.model.runs import CopyRecord
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.offsets.committed import Committed, Log
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.recorded.failover import Carried, Crossing, Cut
+from reconciler.model.recorded.ownership import copies_of
 from reconciler.replicator.commit.position_recovery import NotTold, told
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import differ

@@ -9,10 +9,10 @@ from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs import offset_lookup
 from reconciler.failover.logs.cuts import TRANSLATED
 from reconciler.failover.topics.diverged import Part, about, counted
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
-from reconciler.model.failover import Cut, Returning
-from reconciler.model.flow import Flow
+from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.recorded.failover import Cut, Returning
 from reconciler.replicator.copy.transaction_holders import TransactionHolder, holders
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import differ

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.names import lease_group
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import lease_group
 from reconciler.state.confluent.faults import refused, unreachable
 from reconciler.state.running import LiveTasks
 from reconciler.wire import (

@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.failover.logs.batching import in_portions
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.runs import CopyRecord, Handed, Run, Runs
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Log
+from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
 from reconciler.state.confluent.faults import refused, unreachable
 from reconciler.state.copies import Copies
 from reconciler.state.journals.home import JournalPlace

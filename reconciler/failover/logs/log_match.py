@@ -15,9 +15,9 @@ from typing import NamedTuple
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
 from reconciler.checkpoints.translation.walk import Walker
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
-from reconciler.model.shape import Misfit
+from reconciler.model.base.shape import Misfit
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Log
 from reconciler.state.confluent.faults import unreachable
 from reconciler.state.journals.encoding import header_pairs
 

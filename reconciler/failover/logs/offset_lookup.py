@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.failover.topics.diverged import Part
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, LogBounds
-from reconciler.model.failover import Cut
-from reconciler.model.flow import Flow
-from reconciler.model.translation import Translated
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.offsets.translation import Translated
+from reconciler.model.recorded.failover import Cut
 
 Clusters = tuple[Cluster, Cluster]
 """A flow's source and its target."""

@@ -10,11 +10,11 @@ from reconciler.failover.logs import reverse_flows
 from reconciler.failover.logs.divergence import Divergence
 from reconciler.failover.logs.handover import LogState
 from reconciler.failover.logs.log_match import LogComparison, LogPair
-from reconciler.model.committed import Log
-from reconciler.model.failover import Cut, FailbackPlan, Returning
-from reconciler.model.flow import Flow
-from reconciler.model.names import lease_group
-from reconciler.model.runs import Runs
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.offsets.committed import Log
+from reconciler.model.offsets.runs import Runs
+from reconciler.model.recorded.failover import Cut, FailbackPlan, Returning
 
 ByWay = dict[reverse_flows.Way, list[Cut]]
 _END = 2**63 - 1

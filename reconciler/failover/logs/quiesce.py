@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from reconciler.failover.logs.batching import in_portions
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.names import lease_group, transactional_prefix
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import lease_group, transactional_prefix
+from reconciler.model.offsets.committed import Log
 from reconciler.state.confluent.faults import refused
 from reconciler.wire import (
     GROUP,

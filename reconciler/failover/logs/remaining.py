@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs.cuts import TRANSLATED
 from reconciler.failover.topics.diverged import Part, about, uncommitted
-from reconciler.model.committed import Log
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.failover import Crossing
-from reconciler.model.flow import Flow
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.committed import Log
+from reconciler.model.recorded.failover import Crossing
 from reconciler.replicator.copy.transaction_holders import TransactionHolder, holders
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import differ

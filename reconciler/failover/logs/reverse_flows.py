@@ -13,20 +13,20 @@ from typing import Literal
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs.cuts import TRANSLATED
 from reconciler.failover.logs.handover import Handover, LogState, hand_over, log_states
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log, Move
-from reconciler.model.errors import EnvironmentFault, Problem, Refused
-from reconciler.model.failover import Cut, FailbackPlan
-from reconciler.model.flow import Flow
-from reconciler.model.groups import GroupRules
-from reconciler.model.names import lease_group
-from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.renames import RenameRule
-from reconciler.model.runs import Runs
-from reconciler.model.selection import Selection
-from reconciler.model.spec import FlowSpec
-from reconciler.model.start import Start
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import GroupRules
+from reconciler.model.declared.start import Start
+from reconciler.model.declared.topology import Topology
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.names.renames import RenameRule
+from reconciler.model.names.selection import Selection
+from reconciler.model.offsets.committed import Log, Move
+from reconciler.model.offsets.runs import Runs
+from reconciler.model.recorded.failover import Cut, FailbackPlan
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import differ
 from reconciler.state.copies import Copies

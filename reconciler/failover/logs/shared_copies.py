@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.translation.other_writers import fillers
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 from reconciler.state.copies import Copies
 
 

@@ -16,12 +16,12 @@ from reconciler.failover.logs.batching import in_portions
 from reconciler.failover.logs.cuts import TRANSLATED, remembered
 from reconciler.failover.logs.divergence import Divergence
 from reconciler.failover.logs.log_match import LogComparison, LogPair
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.failover import Cut
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.committed import Log
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.recorded.failover import Cut
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.truncation import truncated_at
 from reconciler.replicator.partition.offset_metadata import Note

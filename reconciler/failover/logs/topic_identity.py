@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.checkpoints.groups.groups import Groups
-from reconciler.model.failover import Cut
-from reconciler.model.flow import Flow
-from reconciler.model.naming import is_heartbeats
-from reconciler.model.selection import is_reserved
+from reconciler.model.declared.flow import Flow
+from reconciler.model.names.selection import is_reserved
+from reconciler.model.names.topic_names import is_heartbeats
+from reconciler.model.recorded.failover import Cut
 from reconciler.replicator.partition.place import differ
 from reconciler.state.copies import Copies
 

@@ -22,8 +22,8 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Me
 from reconciler.checkpoints.groups.bounds import Asker
 from reconciler.checkpoints.translation.walk import Walker
 from reconciler.failover.topics.record_store import Store, kept_headers, ready
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent.faults import unreachable
 
 SECONDS = 60.0

@@ -8,9 +8,9 @@ import time
 from confluent_kafka import KafkaError, Message, Producer
 
 from reconciler.failover.topics.topics import Shape, Topics
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
-from reconciler.model.shape import Misfit
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.base.shape import Misfit
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import calls, clients
 from reconciler.state.confluent.faults import in_words, is_refusal, no_connection, refused, unreachable
 from reconciler.state.confluent.replicas import USUAL

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 
 from reconciler.failover.topics.topics import Shape, Topics
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.selection import is_reserved
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.selection import is_reserved
 from reconciler.state.journals import records
 from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Journal, Value

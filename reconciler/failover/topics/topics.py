@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, OffsetSpec, TopicDescription
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.config_rules import THROTTLES
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.config_rules import THROTTLES
 from reconciler.state.confluent import clients, replicas
 from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
 

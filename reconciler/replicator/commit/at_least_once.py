@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.commit.base import PRODUCER_PATIENCE, RETRY, CommitContext, Committing, Doubt, SyncWriter
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.lease.lease import Lease

@@ -9,7 +9,7 @@ Others are open: owners that are dead have left them so. `translated` has them a
 
 from __future__ import annotations
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.partition import reasons

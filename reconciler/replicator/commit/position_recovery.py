@@ -7,8 +7,8 @@ says the position committed with it. `translated` asks here before it gives a co
 
 from __future__ import annotations
 
-from reconciler.model.runs import CopyRecord
-from reconciler.model.status import PartitionState
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.status import PartitionState
 from reconciler.records.batch import MAGIC, Batch, UnreadableBatch
 from reconciler.records.read_committed import sift
 from reconciler.records.split import split

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.commit.base import (
     NOT_YET,
     PAUSE,

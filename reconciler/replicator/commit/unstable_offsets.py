@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit.hanging_transactions import write_missing
 from reconciler.replicator.commit.position_recovery import NotTold, Recall
 from reconciler.replicator.copy.agreement import Disagreement

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from reconciler.model.runs import CopyRecord, Run, Runs
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.offsets.runs import CopyRecord, Run, Runs
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import Batch
 from reconciler.records.decompression import DecompressedTooLarge
 from reconciler.replicator.copy.log_tail import Tail, next_visible

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from reconciler.model.runs import CopyRecord
+from reconciler.model.offsets.runs import CopyRecord
 from reconciler.replicator.copy.coalesced import Shared
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.copies import Copies, Ids

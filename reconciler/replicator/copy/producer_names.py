@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.model.names import transactional_prefix
+from reconciler.model.names.own_names import transactional_prefix
 from reconciler.replicator.partition.shares import Place
 
 

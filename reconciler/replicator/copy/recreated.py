@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 
-from reconciler.model.flow import Flow
-from reconciler.model.status import PartitionState
+from reconciler.model.declared.flow import Flow
+from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.copy_records import CopyRecords
 from reconciler.replicator.partition import reasons

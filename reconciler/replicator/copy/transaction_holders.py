@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Log
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.offsets.committed import Log
 from reconciler.wire import BrokerError, ConnectionLost, Loop, ProducerState, Wire
 from reconciler.wire.requests.transactions import names_of
 

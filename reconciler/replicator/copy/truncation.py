@@ -8,7 +8,7 @@ leader that does not know the epoch proves nothing. `channel` notes what it read
 
 from __future__ import annotations
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.copy.agreement import Disagreement, Logs
 from reconciler.replicator.partition.place import ReadUpto, differ
 from reconciler.replicator.partition.shares import Place

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from reconciler.model.committed import Log
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus, words
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.offsets.committed import Log
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus, words
 from reconciler.replicator.copy.transaction_holders import TransactionHolder, holders
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.confluent import clients

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.health import ClockSeen
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.planning.health import ClockSeen
 from reconciler.replicator.partition.reasons import AUTHORIZATION
 from reconciler.wire import BrokerError, ConnectionLost, Loop, Wire
 from reconciler.wire.requests.quorum import controller_time

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.flow import Flow
+from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
 from reconciler.state.confluent import clients
 
 _TIMEOUT = 5.0

@@ -12,9 +12,9 @@ from concurrent.futures import Future
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, TopicDescription
 
-from reconciler.model.errors import Problem
-from reconciler.model.flow import Flow
-from reconciler.model.spec import FlowSpec
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.shares import Place, Shares
 from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import is_refusal, refused

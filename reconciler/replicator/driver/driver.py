@@ -17,13 +17,13 @@ from enum import Enum
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.datacenter import Spark
-from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, together
-from reconciler.model.flow import Flow
-from reconciler.model.seal import Seal
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, together
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.datacenter import Spark
+from reconciler.model.declared.flow import Flow
+from reconciler.model.tasks.seal import Seal
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionStatus, TaskStatus
 from reconciler.replicator.driver import dead_letter_topics, discovery, run_folders
 from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.replicator.driver.refresh import Reconcile, Refresh

@@ -9,7 +9,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from reconciler.model.errors import AnabranchError
+from reconciler.model.base.errors import AnabranchError
 
 
 class Periodic(threading.Thread, ABC):

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reconciler.model.errors import AnabranchError
-from reconciler.model.files import write_private
-from reconciler.model.names import syncs_topic
-from reconciler.model.outcome import Growth
-from reconciler.model.pauses import PauseScope
-from reconciler.model.spec import FlowSpec
-from reconciler.model.steps import AclChange, AddPartitions, AlterConfig, CreateTopic, GrantAcl
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.base.files import write_private
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.planning.outcome import Growth
+from reconciler.model.planning.steps import AclChange, AddPartitions, AlterConfig, CreateTopic, GrantAcl
+from reconciler.model.recorded.pauses import PauseScope
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.driver.periodic import Periodic
 from reconciler.replicator.partition.shares import Place, Shares

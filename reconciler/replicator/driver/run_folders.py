@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from reconciler.model.files import open_private
+from reconciler.model.base.files import open_private
 from reconciler.state.journals import process
 
 LOG = "spark.log"

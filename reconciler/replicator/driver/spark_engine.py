@@ -20,10 +20,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
-from reconciler.model import hosts
-from reconciler.model.datacenter import Spark
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.files import make_private, open_private, write_private
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.base.files import make_private, open_private, write_private
+from reconciler.model.connection import hosts
+from reconciler.model.declared.datacenter import Spark
 from reconciler.replicator.driver.run_folders import LOG
 
 # A task that dies is started again this often; `local[n]` alone would end a query with the first dead worker.

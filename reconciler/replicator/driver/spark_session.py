@@ -22,8 +22,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from reconciler.model.datacenter import Spark
-from reconciler.model.spec import FlowSpec
+from reconciler.model.declared.datacenter import Spark
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import processors
 from reconciler.replicator.driver.restarts import RestartBackoff
 from reconciler.replicator.driver.spark_engine import SparkEngine, first_line

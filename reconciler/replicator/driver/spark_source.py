@@ -102,7 +102,7 @@ class RoundReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Replicate one group for a round, then yield its ledger."""
-        from reconciler.model.spec import FlowSpec  # noqa: PLC0415
+        from reconciler.model.tasks.spec import FlowSpec  # noqa: PLC0415
         from reconciler.replicator.task import task  # noqa: PLC0415
         from reconciler.state.journals import home  # noqa: PLC0415
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import TaskStatus
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.replicator.driver.spark_session import ReplicationSession
 from reconciler.replicator.driver.watchdog import Silence, Watchdog
 from reconciler.state.status import StatusWriter, flush_all

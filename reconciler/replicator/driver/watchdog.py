@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from reconciler.model.status import TaskStatus
+from reconciler.model.tasks.status import TaskStatus
 
 PATIENCE = 30.0
 """Seconds without a word after which a task is taken for silent: it says one every second."""

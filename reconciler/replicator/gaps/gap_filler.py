@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from reconciler.model.errors import AnabranchError
-from reconciler.model.runs import Run
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.offsets.runs import Run
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.copy.copy_records import CopyRecords
 from reconciler.replicator.gaps.fill import TRANSACTIONS_AT_ONCE, Filler, FillRefused, NotFilled

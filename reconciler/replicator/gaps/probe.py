@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
-from reconciler.model.capabilities import Capabilities, Capability, ProbeFinding, Verdict
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
-from reconciler.model.flow import Flow
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.recorded.capabilities import Capabilities, Capability, ProbeFinding, Verdict
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.gaps.trials import Scene, Trials
 from reconciler.state.confluent import clients, faults, replicas

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from reconciler.model.capabilities import Capability, ProbeFinding, Verdict
+from reconciler.model.recorded.capabilities import Capability, ProbeFinding, Verdict
 from reconciler.records.batch import NO_CRC, Batch
 from reconciler.replicator.copy.producer_names import Identity
 from reconciler.replicator.gaps.fill import Filler, FillRefused, NotFilled

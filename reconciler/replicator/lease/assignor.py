@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.model.shape import (
+from reconciler.model.base.shape import (
     MOST_TASKS,
     PARTITION,
     TIME,

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from reconciler.model.names import lease_group
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.names.own_names import lease_group
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share, deal
 from reconciler.replicator.partition import reasons
 from reconciler.state.journals import process

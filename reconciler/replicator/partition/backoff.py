@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.status import PartitionState
+from reconciler.model.tasks.status import PartitionState
 
 _RETRY = (0.05, 5.0)
 _PARKED = (2.0, 300.0)

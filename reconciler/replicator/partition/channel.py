@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import HEADER_SIZE, Batch
 from reconciler.records.one_record_batches import one_plain
 from reconciler.records.read_committed import Gap

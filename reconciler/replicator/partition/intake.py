@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from reconciler.model.status import Reason
+from reconciler.model.tasks.status import Reason
 from reconciler.records.batch import CODEC_BITS, LARGE, Batch, UnreadableBatch
 from reconciler.records.decompression import DecompressedTooLarge
 from reconciler.records.one_record_batches import batches

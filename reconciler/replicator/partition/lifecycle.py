@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from reconciler.model.status import PartitionState, PartitionStatus, Reason
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.partition.backoff import Backoff
 from reconciler.replicator.partition.in_flight import Parcel

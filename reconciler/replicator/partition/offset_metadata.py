@@ -9,7 +9,7 @@ import json
 from functools import partial
 from typing import Any, NamedTuple
 
-from reconciler.model.shape import ID, TEXT, Check, fields, fits, maybe, parsed, whole
+from reconciler.model.base.shape import ID, TEXT, Check, fields, fits, maybe, parsed, whole
 
 
 class Note(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
-from reconciler.model.runs import CopyRecord
+from reconciler.model.offsets.runs import CopyRecord
 from reconciler.records.batch import next_sequence
 from reconciler.wire import Leader, TopicInfo
 

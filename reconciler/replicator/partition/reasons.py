@@ -10,9 +10,9 @@ import time
 from dataclasses import replace
 from typing import Literal
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, Unreachable
-from reconciler.model.status import PartitionState, PartitionStatus, Reason
+from reconciler.model.base.errors import AnabranchError, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason
 from reconciler.records.batch import Batch, UnreadableBatch
 from reconciler.records.decompression import DecompressedTooLarge
 from reconciler.replicator.partition.shares import Place

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reconciler.model.status import Reason
+from reconciler.model.tasks.status import Reason
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.shares import Place

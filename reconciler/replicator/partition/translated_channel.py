@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from reconciler.model.status import PartitionState, PartitionStatus, Reason
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason
 from reconciler.records.batch import Batch, next_sequence
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel

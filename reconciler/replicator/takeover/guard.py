@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.lease.assignor import Log
 from reconciler.replicator.lease.lease import ON_THE_WAY, Lease
 from reconciler.replicator.partition.channel import Channel

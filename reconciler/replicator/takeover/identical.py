@@ -12,10 +12,10 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reconciler.model.errors import AnabranchError
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord, Run, Runs
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.runs import CopyRecord, Run, Runs
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.copy.agreement import Agreement, Disagreement, Logs, NotYet, within

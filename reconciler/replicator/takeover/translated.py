@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
 
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.commit.base import Committing
 from reconciler.replicator.commit.hanging_transactions import end, fence_the_dead, unended
 from reconciler.replicator.commit.position_recovery import NotTold, Recall

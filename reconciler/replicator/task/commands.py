@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, PartitionStatus
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.shares import Assignment, Place, Shares

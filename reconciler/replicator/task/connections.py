@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from reconciler.model.clients import LineSettings
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import TaskStatus
+from reconciler.model.declared.clients import LineSettings
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import TaskStatus
 from reconciler.replicator.copy.copy_records import CopyRecords
 from reconciler.replicator.lease.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
 from reconciler.replicator.partition.place import ReadUpto

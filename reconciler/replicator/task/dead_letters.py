@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from reconciler.model.errors import AnabranchError
-from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.flow import Flow
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import CODEC_BITS, HEADER, NO_CRC, Batch
 from reconciler.records.rewrite import Kept, kept, packed
 from reconciler.records.varint import read, signed

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from reconciler.model.latency import Histogram, Latency, bucket_of, merged, summary
-from reconciler.model.status import Metrics, PartitionStatus
+from reconciler.model.tasks.latency import Histogram, Latency, bucket_of, merged, summary
+from reconciler.model.tasks.status import Metrics, PartitionStatus
 from reconciler.records.batch import Batch
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel

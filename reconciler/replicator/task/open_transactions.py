@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import BrokerError, ConnectionLost, Loop, ProducerState, Wire, stable_ends

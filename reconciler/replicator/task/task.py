@@ -13,9 +13,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from reconciler.model.names import syncs_topic
-from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.names.own_names import syncs_topic
+from reconciler.model.tasks.spec import FlowSpec
+from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.records import codecs
 from reconciler.replicator.commit.at_least_once import Receipts
 from reconciler.replicator.commit.base import CommitContext, Committing

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from reconciler.model.status import Reason
+from reconciler.model.tasks.status import Reason
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import QUEUE_BYTES, SLOW_BYTES, Channel
 from reconciler.replicator.transfer.fast_path import MUCH, FastPath, FastPathTerms, routes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from reconciler.model.flow import DEFAULT_LINGER
+from reconciler.model.declared.flow import DEFAULT_LINGER
 
 _SMALLEST = 64 * 1024
 # So much may be made up for after a pause, and so much is read in advance, in seconds of the quota.

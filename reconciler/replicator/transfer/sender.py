@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel

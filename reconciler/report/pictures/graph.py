@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.flow import Flow
-from reconciler.model.topology import Topology
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 from reconciler.report.pictures.mermaid import mermaid
 from reconciler.report.pictures.picture import columns, topology_picture
 from reconciler.report.pictures.svg import svg

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from reconciler.model.flow import Flow
-from reconciler.model.text import shown
-from reconciler.model.topology import Topology
+from reconciler.model.base.text import shown
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 from reconciler.report.text.words import counted
 
 Tone = Literal["plain", "add", "change", "delete", "same", "absent"]

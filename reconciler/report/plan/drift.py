@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Group
 
-from reconciler.model.drift import Drift, Drifted
+from reconciler.model.planning.drift import Drift, Drifted
 from reconciler.report.text.line import Line
 from reconciler.report.text.markdown import code, plain
 from reconciler.report.text.words import counted

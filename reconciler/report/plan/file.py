@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.files import UnreadableFile, read_json
-from reconciler.model.removals import DeletionKind
-from reconciler.model.steps import Plan
-from reconciler.model.text import json_text
+from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.base.files import UnreadableFile, read_json
+from reconciler.model.base.text import json_text
+from reconciler.model.planning.removals import DeletionKind
+from reconciler.model.planning.steps import Plan
 from reconciler.report.plan.to_json import plan_json
 
 FORMAT = 1

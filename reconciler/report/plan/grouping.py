@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from reconciler.model.steps import AclChange, ClusterPlan, CreateTopic, GrantAcl, Notice, PlannedFlow
+from reconciler.model.planning.steps import AclChange, ClusterPlan, CreateTopic, GrantAcl, Notice, PlannedFlow
 from reconciler.report.text.words import acl_reason
 
 What = TypeVar("What", bound=Hashable)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.model.outcome import Outcome
-from reconciler.model.removals import DeleteTopic, ForgetTopic
-from reconciler.model.steps import (
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.removals import DeleteTopic, ForgetTopic
+from reconciler.model.planning.steps import (
     AddPartitions,
     AlterConfig,
     CreateInternalTopic,

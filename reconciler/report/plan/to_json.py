@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from reconciler.model.declaration import Declared
-from reconciler.model.desired import DesiredTopic
-from reconciler.model.outcome import Outcome
-from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
-from reconciler.model.steps import (
+from reconciler.model.planning.desired import DesiredTopic
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.removals import DeleteTopic, ForgetTopic, Removal
+from reconciler.model.planning.steps import (
     AclChange,
     AddPartitions,
     AlterConfig,
@@ -25,6 +24,7 @@ from reconciler.model.steps import (
     RevokeAcl,
     Step,
 )
+from reconciler.model.recorded.declaration import Declared
 from reconciler.report.text.words import acl_reason
 
 FORMAT = 1

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from reconciler.model.desired import TopicSetting
-from reconciler.model.removals import DeleteTopic, ForgetTopic
-from reconciler.model.steps import (
+from reconciler.model.planning.desired import TopicSetting
+from reconciler.model.planning.removals import DeleteTopic, ForgetTopic
+from reconciler.model.planning.steps import (
     AclChange,
     AddPartitions,
     AlterConfig,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.model.changes import Change
-from reconciler.model.flow import Flow
-from reconciler.model.steps import ClusterPlan, CreateTopic, Plan, PlannedFlow, Step
-from reconciler.model.topology import Topology
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.changes import Change
+from reconciler.model.planning.steps import ClusterPlan, CreateTopic, Plan, PlannedFlow, Step
 from reconciler.report.pictures.mermaid import mermaid, plain_text
 from reconciler.report.pictures.picture import Arrow, Box, Key, Line, Picture, Tone, taken
 from reconciler.report.pictures.svg import svg

@@ -10,10 +10,11 @@ from itertools import groupby
 
 from rich.console import Group
 
-from reconciler.model.changes import Change
-from reconciler.model.desired import DesiredTopic, TopicSetting
-from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
-from reconciler.model.steps import (
+from reconciler.model.base.text import shown
+from reconciler.model.planning.changes import Change
+from reconciler.model.planning.desired import DesiredTopic, TopicSetting
+from reconciler.model.planning.removals import DeleteTopic, ForgetTopic, Removal
+from reconciler.model.planning.steps import (
     AclChange,
     AddPartitions,
     AlterConfig,
@@ -26,7 +27,6 @@ from reconciler.model.steps import (
     RecordOwnership,
     TopicChange,
 )
-from reconciler.model.text import shown
 from reconciler.report.plan.grouping import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
 from reconciler.report.text.columns import WIDEST
 from reconciler.report.text.line import Line, Wrapping

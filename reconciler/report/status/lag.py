@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.flow import Flow
-from reconciler.model.status import PartitionStatus, TaskStatus, words
+from reconciler.model.declared.flow import Flow
+from reconciler.model.tasks.status import PartitionStatus, TaskStatus, words
 from reconciler.report.status.summary import STANDING, standing
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line

@@ -13,8 +13,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from reconciler.model.flow import Flow
-from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.model.declared.flow import Flow
+from reconciler.model.tasks.status import PartitionStatus, TaskStatus
 from reconciler.report.status.summary import FlowSummary, status_lines, summarise
 from reconciler.report.text.line import Line, shown_in_place
 from reconciler.report.text.measures import UNKNOWN, milliseconds, seconds

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from reconciler.model.errors import Problem
-from reconciler.model.status import PartitionState, PartitionStatus
-from reconciler.model.text import json_text
+from reconciler.model.base.errors import Problem
+from reconciler.model.base.text import json_text
+from reconciler.model.tasks.status import PartitionState, PartitionStatus
 from reconciler.report.status.summary import FlowSummary, flow_words
 from reconciler.report.text.line import Line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 
 FlowState = Literal[
     "running",

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.model.declaration import DESTROYED, InForce
-from reconciler.model.failed_flows import failed_flows, why_resting
-from reconciler.model.failover import FailedOver
-from reconciler.model.flow import Flow
-from reconciler.model.groups import LastLook
-from reconciler.model.latency import Latency, merged
-from reconciler.model.pauses import Pauses, PauseScope
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import LastLook
+from reconciler.model.recorded.declaration import DESTROYED, InForce
+from reconciler.model.recorded.failed_flows import failed_flows, why_resting
+from reconciler.model.recorded.failover import FailedOver
+from reconciler.model.recorded.pauses import Pauses, PauseScope
+from reconciler.model.tasks.latency import Latency, merged
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.status.states import FlowState, state_of, unheard, waiting_for
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line

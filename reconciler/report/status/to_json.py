@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from reconciler.model.latency import Latency
-from reconciler.model.status import PartitionStatus
+from reconciler.model.tasks.latency import Latency
+from reconciler.model.tasks.status import PartitionStatus
 from reconciler.report.status.lag import LagRow
 from reconciler.report.status.summary import FlowSummary, GroupsSummary
 

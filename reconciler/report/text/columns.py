@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from reconciler.model.text import shown
+from reconciler.model.base.text import shown
 from reconciler.report.text.line import Line
 
 _GAP = 2

@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.status import Status
 from rich.text import Text
 
-from reconciler.model.text import kept_in_lines, shown
+from reconciler.model.base.text import kept_in_lines, shown
 
 NARROW = 100
 """Columns; a terminal with fewer shows no asides."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from reconciler.model.text import shown
+from reconciler.model.base.text import shown
 
 _SPECIAL = frozenset("\\`*_[]<>|#&~$")
 # GitHub and GitLab look for these in what is shown, so that escaping them does not help: `@` notifies those it names,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.model.changes import Change, FieldChange, StoppedTopic
-from reconciler.model.declaration import DESTROYED, Declared
-from reconciler.model.desired import DesiredTopic, Reason, TopicSetting
-from reconciler.model.removals import RemovalReason
-from reconciler.model.steps import (
+from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.planning.desired import DesiredTopic, Reason, TopicSetting
+from reconciler.model.planning.removals import RemovalReason
+from reconciler.model.planning.steps import (
     AclChange,
     ChangeReason,
     ClusterPlan,
@@ -18,6 +17,7 @@ from reconciler.model.steps import (
     PlannedFlow,
     RevokeAcl,
 )
+from reconciler.model.recorded.declaration import DESTROYED, Declared
 
 _THOUSAND = 1000
 _TWO_MINUTES = 120

@@ -14,8 +14,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from reconciler.model.acl import ResourceKind, ResourcePattern
-from reconciler.model.binding import Binding, Permission
+from reconciler.model.acls.binding import Binding, Permission
+from reconciler.model.acls.requirements import ResourceKind, ResourcePattern
 
 _KINDS: dict[ResourceKind, ResourceType] = {
     "topic": ResourceType.TOPIC,

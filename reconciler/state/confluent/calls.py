@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent.faults import is_refusal, no_connection, refused, unreachable
 
 if TYPE_CHECKING:

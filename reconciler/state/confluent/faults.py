@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from confluent_kafka import KafkaError
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem, Unreachable
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import peers, tls
 
 _REFUSED = frozenset(

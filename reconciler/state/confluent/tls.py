@@ -12,9 +12,9 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
-from reconciler.model.references import Reference
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.connection.references import Reference
+from reconciler.model.declared.cluster import Cluster
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 1.0

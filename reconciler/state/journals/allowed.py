@@ -7,8 +7,8 @@ from collections.abc import Collection
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import is_refusal, no_connection, not_allowed
 from reconciler.state.journals.topics import JournalTopic

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from confluent_kafka import Message
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.shape import Misfit, parsed
+from reconciler.model.base.shape import Misfit, parsed
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.journals import strangers
 
 Fits = Callable[[str, dict[str, Any]], None]

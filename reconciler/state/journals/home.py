@@ -16,10 +16,10 @@ from typing import Literal
 
 from confluent_kafka import Consumer, KafkaError
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import MOVED
-from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.model.names import state_names
+from reconciler.model.base.errors import EnvironmentFault, Unreachable
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import state_names
+from reconciler.model.recorded.declaration import MOVED
 from reconciler.state.confluent import clients
 from reconciler.state.journals.journal import Journal, Value
 from reconciler.state.journals.topics import SHARED, Journals, JournalTopic, own

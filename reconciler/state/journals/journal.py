@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import calls, clients, replicas
 from reconciler.state.confluent.faults import in_words, is_refusal, no_connection, not_allowed, unreachable
 from reconciler.state.journals import unreadable

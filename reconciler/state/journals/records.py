@@ -9,14 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.model.binding import OwnedBinding
-from reconciler.model.capabilities import Capabilities
-from reconciler.model.declaration import DeclarationHistory
-from reconciler.model.failover import PHASES, Cut
-from reconciler.model.ownership import OwnedTopic
-from reconciler.model.placed import Placed
-from reconciler.model.runs import CopyRecord
-from reconciler.model.shape import (
+from reconciler.model.acls.binding import OwnedBinding
+from reconciler.model.base.shape import (
     COUNT,
     ID,
     MODE,
@@ -38,6 +32,12 @@ from reconciler.model.shape import (
     topic_name,
     whole,
 )
+from reconciler.model.offsets.runs import CopyRecord
+from reconciler.model.recorded.capabilities import Capabilities
+from reconciler.model.recorded.declaration import DeclarationHistory
+from reconciler.model.recorded.failover import PHASES, Cut
+from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.model.recorded.placed import Placed
 
 Value = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable
 
-from reconciler.model.errors import Problem
+from reconciler.model.base.errors import Problem
 
 MOST = 5
 """So many records of a topic are named."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.names import SHARED_NAMES, SHARED_PROBE_NAMES, StateNames, probe_names, state_names
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.names.own_names import SHARED_NAMES, SHARED_PROBE_NAMES, StateNames, probe_names, state_names
 from reconciler.state.confluent import replicas
 from reconciler.state.journals import records
 from reconciler.state.journals.encoding import Fits

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from reconciler.model.verification import Difference, Findings, Kind
+from reconciler.model.offsets.verification import Difference, Findings, Kind
 from reconciler.records.rewrite import Kept
 from reconciler.verify.comparison.align import align, are_swapped
 from reconciler.verify.comparison.compaction import Compaction

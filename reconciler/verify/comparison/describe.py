@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from reconciler.model.text import shown
+from reconciler.model.base.text import shown
 from reconciler.records.record import part, parts
 from reconciler.records.rewrite import Kept
 from reconciler.records.varint import read

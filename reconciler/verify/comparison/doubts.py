@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reconciler.model.verification import Difference, Findings
+from reconciler.model.offsets.verification import Difference, Findings
 from reconciler.records.rewrite import Kept
 from reconciler.verify.comparison.compaction import Compaction, Lacking, digest
 from reconciler.verify.comparison.describe import is_tombstone

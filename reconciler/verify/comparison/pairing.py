@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reconciler.model.runs import CopyRecord, Runs
+from reconciler.model.offsets.runs import CopyRecord, Runs
 from reconciler.records.batch import CODEC_BITS, Batch
 from reconciler.records.rewrite import Kept
 from reconciler.replicator.partition.place import differ

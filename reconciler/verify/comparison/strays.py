@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.verification import Counts, Difference
+from reconciler.model.offsets.verification import Counts, Difference
 from reconciler.records.rewrite import Kept
 from reconciler.verify.comparison.looking import WINDOWS, Repeat
 from reconciler.verify.comparison.pairing import PairingTerms

@@ -11,9 +11,9 @@ from typing import Any
 from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError
-from reconciler.model.security import Kerberos
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.connection.security import Kerberos
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire.net.connection import NotLetInError
 
 DECLARED = "anabranch_cluster"

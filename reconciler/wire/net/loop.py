@@ -14,7 +14,7 @@ import kafka.net.selector as library
 from kafka.future import Future
 from kafka.net.selector import KernelEvent, NetworkSelector, TaskState
 
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire.net.buffers import Buffers
 from reconciler.wire.net.manager import BulkManager
 

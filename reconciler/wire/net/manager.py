@@ -17,9 +17,9 @@ import kafka.errors as kafka_errors
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from reconciler.model.clients import LineSettings
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.declared.clients import LineSettings
+from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import peers, tls
 from reconciler.wire.net import kerberos
 from reconciler.wire.net.connection import (

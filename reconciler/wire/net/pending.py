@@ -10,8 +10,8 @@ from typing import Any
 
 import kafka.errors as kafka_errors
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError
+from reconciler.model.base.errors import AnabranchError
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire.net.connection import ENDED_THERE, LOGIN_REFUSED, NotLetInError
 from reconciler.wire.protocol import classic
 from reconciler.wire.protocol.frames import UnfitError

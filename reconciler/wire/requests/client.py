@@ -10,8 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from reconciler.model.clients import LineSettings
-from reconciler.model.cluster import Cluster
+from reconciler.model.declared.clients import LineSettings
+from reconciler.model.declared.cluster import Cluster
 from reconciler.wire.net.direct import Direct
 from reconciler.wire.net.loop import Loop
 from reconciler.wire.net.manager import socket_options

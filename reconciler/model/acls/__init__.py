@@ -1,0 +1,1 @@
+"""ACLs: what a principal needs, what a cluster has, and what Kafka decides from them."""

@@ -1,0 +1,111 @@
+"""Kafka's rules of who may do what, applied to a set of ACLs.
+
+A model of `StandardAuthorizer` (KRaft; `AclAuthorizer` decides alike) without super users, which ACLs do not name:
+patterns are literal, prefixed (KIP-290), or `*` for every resource of a kind; a principal is matched as it is written,
+and `User:*` matches each; so is a host, and `*` matches each. DENY wins over ALLOW, whichever pattern is longer. ALLOW
+of some operations gives a lesser one (`IMPLIED`); DENY denies the operation that it names, and nothing besides. `plan`
+goes by it, and tests hold it against brokers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.requirements import ALL, IMPLIED, ResourceKind, ResourcePattern
+
+EVERYBODY = "User:*"
+"""Matches every principal, of whichever type (`AuthorizerData.WILDCARD_PRINCIPAL`)."""
+
+ANYWHERE = "*"
+"""Matches every host."""
+
+EVERY_OPERATION = "ALL"
+
+
+class Authorizer:
+    """Decides as a cluster with these ACLs does.
+
+    Args:
+        bindings: the ACLs.
+        open_without_acls: the brokers' `allow.everyone.if.no.acl.found`: whether what no ACL is about is open to all.
+    """
+
+    def __init__(self, bindings: Iterable[Binding], open_without_acls: bool = False) -> None:
+        self._open = open_without_acls
+        self._found: dict[tuple[ResourceKind, ResourcePattern], list[Binding]] = defaultdict(list)
+        for one in sorted(bindings):
+            self._found[one.kind, one.pattern].append(one)
+        self._lengths = sorted({len(pattern.name) for _, pattern in self._found if pattern.prefixed})
+
+    def about(self, name: str, kind: ResourceKind = "topic") -> tuple[Binding, ...]:
+        """Return the ACLs whose pattern covers a resource, whether it exists or not."""
+        patterns = [ALL, ResourcePattern(name)] if name != ALL.name else [ALL]
+        patterns += [ResourcePattern(name[:length], prefixed=True) for length in self._lengths if length <= len(name)]
+        return tuple(one for pattern in patterns for one in self._found.get((kind, pattern), ()))
+
+    def allows(self, principal: str, operation: str, name: str, host: str, kind: ResourceKind = "topic") -> bool:
+        """Tell whether a principal may do something with a resource.
+
+        Args:
+            principal: as Kafka writes it: `User:alice`.
+            operation: Kafka's name of it; not ALL.
+            name: of the resource.
+            host: the address that is asked from.
+            kind: of the resource.
+        """
+        found = self.about(name, kind)
+        if not found:
+            return self._open
+        mine = [one for one in found if one.principal in (principal, EVERYBODY) and one.host in (host, ANYWHERE)]
+        if any(one.permission == "DENY" and denies(one.operation, operation) for one in mine):
+            return False
+        return any(one.permission == "ALLOW" and gives(one.operation, operation) for one in mine)
+
+    def allows_all_of(self, allowed: Binding, name: str) -> bool:
+        """Tell whether a resource allows all that an ALLOW says, to everybody whom it is about, from everywhere."""
+        about = self.about(name, allowed.kind)
+        who = (allowed.principal, EVERYBODY)
+        denied = any(
+            one.permission == "DENY"
+            and (one.principal in who or allowed.principal == EVERYBODY)
+            and meet(one.host, allowed.host) is not None
+            and denies(one.operation, allowed.operation)
+            for one in about
+        )
+        return not denied and covers(about, allowed, allowed.operation)
+
+
+def covers(about: Iterable[Binding], allowed: Binding, operation: str) -> bool:
+    """Tell whether some ACLs allow an operation to all whom an ALLOW is about, whatever others deny.
+
+    Args:
+        about: ACLs about one resource.
+        allowed: whose principal and host count.
+        operation: Kafka's name of it.
+    """
+    return any(
+        one.permission == "ALLOW"
+        and one.principal in (allowed.principal, EVERYBODY)
+        and one.host in (allowed.host, ANYWHERE)
+        and gives(one.operation, operation)
+        for one in about
+    )
+
+
+def gives(granted: str, operation: str) -> bool:
+    """Tell whether an ALLOW of one operation allows another."""
+    return granted in (operation, EVERY_OPERATION) or IMPLIED.get(granted) == operation
+
+
+def denies(denied: str, operation: str) -> bool:
+    """Tell whether a DENY of one operation denies another; what an ALLOW of it would give, it leaves."""
+    return denied in (operation, EVERY_OPERATION)
+
+
+def meet(host: str, other: str) -> str | None:
+    """Return the hosts that both match; None where there are none."""
+    if ANYWHERE in (host, other):
+        return other if host == ANYWHERE else host
+    return host if host == other else None

@@ -1,0 +1,1 @@
+"""How a cluster is reached: hosts, references to secrets, security settings and tokens."""

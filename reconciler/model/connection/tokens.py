@@ -1,0 +1,210 @@
+"""Tokens for SASL OAUTHBEARER: kept, asked for at an endpoint, or given by a class of users; the same for both clients.
+
+`cluster` hands `current` to whoever opens connections. Tokens live in this process alone, and in no message.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import http.client
+import json
+import re
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.connection import token_provider
+from reconciler.model.connection.references import URL, Reference, settled
+from reconciler.model.connection.security import OAuth, Security
+from reconciler.model.connection.token_provider import TokenFault
+
+# A task's loop stands still meanwhile.
+_ENDPOINT_SECONDS = 3.0
+_LARGEST_ANSWER = 2**20
+# Of a token that does not say how long it is valid.
+_UNKNOWN_LIFE = 300.0
+# A token is used for this part of its life; librdkafka asks for the next one after 80 %.
+_USED = 0.75
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token, and when it ends.
+
+    Attributes:
+        text: what is sent to brokers.
+        expires: seconds since 1970.
+        renew: when the next one is asked for, seconds since 1970.
+        extensions: what goes beside it.
+    """
+
+    text: str = field(repr=False)
+    expires: float
+    renew: float
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+_guard = threading.Lock()
+_fetched: dict[Security, Token] = {}
+
+
+def current(security: Security, where: str) -> Token:
+    """Return a token that is valid for a while.
+
+    Args:
+        security: with `oauth`.
+        where: whose it is, for the error.
+
+    Raises:
+        EnvironmentFault: AB307 no token can be had, AB304 a reference cannot be resolved.
+    """
+    oauth = security.oauth
+    assert oauth is not None, "only OAUTHBEARER has tokens"
+    if oauth.token is not None:
+        # Whoever keeps it fresh may have done so by now.
+        kept = _kept(oauth.token.resolve(where).strip(), f"the token in {oauth.token}", where)
+        return replace(kept, extensions=_extensions(oauth, where))
+    with _guard:
+        known = _fetched.get(security)
+        if known is None or time.time() >= known.renew:
+            given = _provided if oauth.token_provider is not None else _ask
+            known = _fetched[security] = given(security, oauth, where)
+        return known
+
+
+def _extensions(oauth: OAuth, where: str) -> dict[str, str]:
+    try:
+        return token_provider.checked_extensions({name: settled(value, where) for name, value in oauth.extensions})
+    except TokenFault as fault:
+        raise _fault(where, str(fault), "correct security.oauth: extensions") from None
+
+
+def _provided(_security: Security, oauth: OAuth, where: str) -> Token:
+    """Ask a provider of users; what is declared goes beside the token in place of what it says itself."""
+    declared = oauth.token_provider_options
+    options = tuple((name, settled(value, where)) for name, value in declared)
+    looked_up = zip(options, declared, strict=True)
+    hidden = frozenset(value for (_, value), (_, written) in looked_up if isinstance(written, Reference))
+    own, now = _extensions(oauth, where), time.time()
+    try:
+        text, expires, extensions = token_provider.ask(oauth.token_provider or "", options, hidden)
+    except TokenFault as fault:
+        remedy = "install it wherever commands and tasks run, and check security.oauth: token-provider and its options"
+        raise _fault(where, str(fault), remedy) from None
+    return Token(text, expires, now + _USED * (expires - now), extensions | own)
+
+
+def check(security: Security, where: str) -> None:
+    """Make sure that the provider of tokens that is declared is installed here, if there is one.
+
+    Raises:
+        EnvironmentFault: AB307, it is not.
+    """
+    oauth = security.oauth
+    if oauth is not None and oauth.token_provider is not None:
+        try:
+            token_provider.check(oauth.token_provider)
+        except TokenFault as fault:
+            raise _fault(where, str(fault), "install it wherever commands and tasks run, or correct its name") from None
+
+
+def _kept(text: str, name: str, where: str) -> Token:
+    now = time.time()
+    expires = _expiry(text) or now + _UNKNOWN_LIFE
+    if not text or expires <= now:
+        found = "has expired" if text else "is empty"
+        raise _fault(where, f"{name} {found}", "see to whatever keeps it fresh")
+    return Token(text, expires, now)
+
+
+def _expiry(text: str) -> float | None:
+    """Return when a JSON web token says that it ends (RFC 7519, 4.1.4); None for other tokens."""
+    parts = text.split(".")
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return float(claims["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        return None
+
+
+def _ask(security: Security, oauth: OAuth, where: str) -> Token:
+    """Ask the endpoint for a token with the client's credentials (RFC 6749, 4.4)."""
+    endpoint, client = settled(oauth.token_endpoint or "", where, URL), settled(oauth.client_id or "", where)
+    secret = oauth.client_secret.resolve(where) if oauth.client_secret else ""
+    form = {"grant_type": "client_credentials"} | ({"scope": settled(oauth.scope, where)} if oauth.scope else {})
+    basic = base64.b64encode(f"{client}:{secret}".encode()).decode()
+    headers = {"Authorization": f"Basic {basic}", "Accept": "application/json"}
+    now = time.time()
+    try:
+        request = urllib.request.Request(endpoint, urllib.parse.urlencode(form).encode(), headers)
+    except ValueError as error:
+        raise _no_address(where, endpoint, error) from None
+    try:
+        answer = _answer(request, security, where)
+        text = str(answer["access_token"])
+        life = float(answer.get("expires_in") or (_expiry(text) or now + _UNKNOWN_LIFE) - now)
+    except urllib.error.HTTPError as error:
+        # What else it says may repeat what it was told.
+        reason = f"HTTP status {error.code}"
+    except urllib.error.URLError as error:
+        reason = str(error.reason)
+    except http.client.InvalidURL as error:
+        raise _no_address(where, endpoint, error) from None
+    except (OSError, TimeoutError) as error:
+        # Also a connection that was closed, which is an HTTPException as well.
+        reason = str(error) or type(error).__name__
+    except http.client.HTTPException:
+        reason = "it speaks no HTTP; is it https?"
+    except (KeyError, TypeError, ValueError):
+        reason = "its answer is no JSON with an access_token"
+    else:
+        return Token(text, now + life, now + _USED * life, _extensions(oauth, where))
+    remedy = "check security.oauth: token-endpoint, client-id, client-secret and scope"
+    raise _fault(where, f"{_shown(endpoint)} gives client {oauth.client_id} no token: {reason}", remedy) from None
+
+
+def _shown(endpoint: str) -> str:
+    """Return an address without what follows the path: somebody may have put a secret there."""
+    return re.split("[?#]", endpoint, maxsplit=1)[0]
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirects: urllib would send the client's secret wherever an answer points to."""
+
+    def redirect_request(self, *_arguments: object, **_options: object) -> None:
+        return None
+
+
+def _answer(request: urllib.request.Request, security: Security, where: str) -> dict[str, Any]:
+    handlers: list[type[urllib.request.BaseHandler] | urllib.request.BaseHandler] = [_NoRedirects]
+    if request.type == "https":
+        context = ssl.create_default_context()
+        if security.ca is not None:
+            # An endpoint may have a certificate of the same authority, or of a public one.
+            context.load_verify_locations(security.ca.path, cadata=_text_of(security.ca, where))
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    with urllib.request.build_opener(*handlers).open(request, timeout=_ENDPOINT_SECONDS) as answer:
+        found: dict[str, Any] = json.loads(answer.read(_LARGEST_ANSWER))
+        return found
+
+
+def _text_of(ca: Reference, where: str) -> str | None:
+    """Return the certificates themselves where they are not in a file of their own."""
+    return None if ca.path else ca.resolve(where)
+
+
+def _no_address(where: str, endpoint: str, error: Exception) -> EnvironmentFault:
+    said = str(error).replace(endpoint, _shown(endpoint))
+    return _fault(where, f"{_shown(endpoint)} is no address: {said}", "correct security.oauth: token-endpoint")
+
+
+def _fault(where: str, message: str, remedy: str) -> EnvironmentFault:
+    return EnvironmentFault(Problem("AB307", where, message, remedy))

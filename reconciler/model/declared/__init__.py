@@ -1,0 +1,1 @@
+"""The topology as declared: clusters, data centres and flows."""

@@ -1,0 +1,1 @@
+"""Offsets: committed positions, shifted runs, translated offsets, and results of comparisons."""

@@ -1,0 +1,54 @@
+"""What outsiders changed on a target since the last apply, as values.
+
+`plan.findings.drift` finds it, `report` prints it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from reconciler.model.base.errors import Problem
+
+DriftKind = Literal["missing", "changed", "unmanaged"]
+"""What is ours is gone; is another; or something stands there that we did not make."""
+
+
+@dataclass(frozen=True)
+class Drifted:
+    """One difference between what the last apply left and what is there.
+
+    Attributes:
+        cluster: alias of the target.
+        kind: of the difference.
+        topic: the remote topic; or `flow` and its name, of a flow that is failed over in its file or on record alone.
+        field: what of it: `topic`, `topic id`, `partitions`, `replicas`, `failed-over`, or the key of a setting.
+        desired: as the last apply left it; None where it did not make or set it.
+        found: as it is; None where it is not there.
+        remedy: what undoes it.
+    """
+
+    cluster: str
+    kind: DriftKind
+    topic: str
+    field: str
+    desired: str | None
+    found: str | None
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Everything that drifted on the targets of a topology.
+
+    Attributes:
+        topology: its name.
+        looked_at: aliases of the targets that answered.
+        drifted: what is different there.
+        unseen: why the others could not be looked at; nothing is said of them.
+    """
+
+    topology: str
+    looked_at: tuple[str, ...]
+    drifted: tuple[Drifted, ...] = ()
+    unseen: tuple[Problem, ...] = ()

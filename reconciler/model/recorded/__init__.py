@@ -1,0 +1,1 @@
+"""Values that are kept at targets, in compacted topics."""

@@ -1,0 +1,61 @@
+"""Which flows rest because they are failed over: their file says so, or a record at their target.
+
+One of the two suffices. The gate, `plan` and `status` ask here, so that all of them mean the same flows. Pure.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from reconciler.model.declared.flow import Flow
+from reconciler.model.recorded.failover import FailedOver
+
+
+def failed_flows(flows: Iterable[Flow], on_record: Mapping[str, FailedOver]) -> dict[str, FailedOver | None]:
+    """Return which of some flows are failed over, by name, each with its record; None where only its file says so.
+
+    Args:
+        flows: into one target.
+        on_record: by flow, what the journal of that target says.
+    """
+    return {flow.name: on_record.get(flow.name) for flow in flows if flow.failed_over or flow.name in on_record}
+
+
+def needless_sources(
+    flows: Collection[Flow], silent: Iterable[str], on_record: Callable[[str], Collection[str]]
+) -> frozenset[str]:
+    """Return which clusters that do not answer need not: sources of flows that are failed over, and nothing else.
+
+    Args:
+        flows: those into the targets in question; of those that are not enabled the targets matter alone.
+        silent: aliases of the clusters that do not answer.
+        on_record: asked for a target whose file does not say it all; returns the names of the flows that are on record
+            there as failed over, none where it does not answer.
+    """
+    sources = frozenset(silent) - {flow.target for flow in flows}
+    running = [flow for flow in flows if flow.enabled and flow.source in sources]
+    resting = frozenset(flow.source for flow in running)
+    return resting - {flow.source for flow in running if not (flow.failed_over or flow.name in on_record(flow.target))}
+
+
+def why_resting(flow: str, state: FailedOver | None) -> str:
+    """Say why a flow that is failed over copies nothing, without its name.
+
+    Args:
+        flow: name of the flow.
+        state: its record; None where only its file says so.
+    """
+    if state is None:
+        return "failed over, as its file declares (failed-over: true): nothing is copied"
+    told = since(state)
+    if state.phase == "ending":
+        return f"failing over {told}: nothing is copied any more"
+    if state.phase == "returning":
+        return f"failing back, failed over {told}: nothing is copied until `anabranch failback --flow {flow}` is done"
+    return f"failed over {told}: nothing is copied until `anabranch failback --flow {flow}`"
+
+
+def since(state: FailedOver) -> str:
+    """Return since when a flow is failed over, and by whom: `since 2026-11-23 04:00:00 UTC by ops@host`."""
+    return f"since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(state.since))} by {state.by}"

@@ -1,0 +1,1 @@
+"""What Spark tasks receive, and what they report."""

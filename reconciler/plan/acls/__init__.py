@@ -1,0 +1,1 @@
+"""ACLs that flows need, and ACLs of originals that copies get."""

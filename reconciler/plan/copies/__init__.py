@@ -1,0 +1,1 @@
+"""Which remote topics a topology asks for: names, settings, offsets and limits."""

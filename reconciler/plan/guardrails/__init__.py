@@ -1,0 +1,1 @@
+"""What a plan refuses, and the checks that come before a change."""

@@ -1,0 +1,1 @@
+"""Plans that delete: destroy, prune, and the limit of deletions."""
