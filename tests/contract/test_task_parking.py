@@ -160,7 +160,7 @@ def test_a_missing_remote_partition_parks_alone(trouble: Trouble, first: Copied)
 def test_foreign_records_in_a_new_remote_topic_park(trouble: Trouble, first: Copied) -> None:
     status = parked(trouble, first, "taken")
     assert (code(status), trouble.end("taken")) == ("AB211", 1)
-    assert f"somebody else wrote to {trouble.remote('taken')}/0" in str(status.reason)
+    assert f"another producer wrote to {trouble.remote('taken')}/0" in str(status.reason)
 
 
 def test_foreign_records_behind_the_copy_park(trouble: Trouble, second: Copied) -> None:

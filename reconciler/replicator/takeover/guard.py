@@ -1,6 +1,7 @@
-"""Custody: the channels of a task under its lease. What is not held is not opened, and what is lost is open no more.
+"""Opens a partition only while its lease is held, and closes it when the lease is lost.
 
-`task` asks it several times a second. It only sets channels and says what is wanted; the lease does all the talking.
+`task` runs it several times a second. It sets channels and passes the partitions of the task to the lease, which sends
+all requests.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _LET_GO_PATIENCE = 5.0
 
 
 class LeaseGuard:
-    """One task's channels in one round.
+    """Keeps the channels of one task within its leases, for one round.
 
     Args:
         lease: of this process, kept between rounds.
         task: number of the task.
-        channels: all of them; the list may grow. What an earlier round wrote has been answered.
+        channels: all channels of the task; the list may grow. What an earlier round wrote has been answered.
     """
 
     def __init__(self, lease: Lease, task: int, channels: Sequence[Channel]) -> None:
@@ -38,12 +39,13 @@ class LeaseGuard:
         lease.begin()
 
     def look(self) -> None:
-        """Want what there is now, take note of what was lost, and let each channel say what it waits for."""
+        """Pass new partitions to the lease, reopen channels after a loss, and set the reason for which each waits."""
         lease = self._lease
         if len(self._channels) != self._known:
             self._known = len(self._channels)
             self._changes = -1
-            # What a channel with offsets of its own has written counts with its task's commits: it stays with them.
+            # What a translated channel has written is committed by this task: the partition stays here until the run
+            # ends.
             keeps = [_log(channel) for channel in self._channels if isinstance(channel, TranslatedChannel)]
             lease.want(self._task, map(_log, self._channels), keeps)
         lease.check()
@@ -51,12 +53,12 @@ class LeaseGuard:
             self._losses = lease.losses
             now = time.monotonic()
             for channel in self._channels:
-                # Held again or not: somebody else may have written meanwhile.
+                # Held again or not: another owner may have written in between.
                 if channel.state is PartitionState.RUNNING:
                     channel.reopen(_LOST, now)
         is_new = lease.changes != self._changes
         self._changes = lease.changes
-        # Somebody may also have asked to try one again.
+        # A restart command may also have set a channel to opening.
         for channel in self._channels if is_new else [c for c in self._channels if c.state is PartitionState.OPENING]:
             if not channel.busy and not self.covers(channel):
                 self._withhold(channel)
@@ -67,25 +69,25 @@ class LeaseGuard:
             self._letting_go_since = None
 
     def _let_go(self, surplus: Collection[Log]) -> None:
-        """Let what another run is to get go, all of it at once: each deal holds the group up for a moment.
+        """Release the partitions that another run is to get, all at once: each assignment holds the group up.
 
-        Where that takes long for one, the others do not wait for it.
+        Where one of them takes longer than `_LET_GO_PATIENCE` seconds, the others do not wait for it.
         """
         now = time.monotonic()
         since, self._letting_go_since = self._letting_go_since, self._letting_go_since or now
         chosen = [channel for channel in self._channels if _log(channel) in surplus]
-        # What was lost may still be on its way, as when a lease runs out.
+        # Requests for a lost partition may still be in flight, as when a lease runs out.
         settled = [_log(one) for one in chosen if not one.is_at_work and now - one.lost_at > ON_THE_WAY]
         if len(settled) == len(chosen) or (since is not None and now - since > _LET_GO_PATIENCE):
             self._lease.let_go(settled)
             self._letting_go_since = None
 
     def covers(self, channel: Channel) -> bool:
-        """Tell whether `channel` may be opened."""
+        """Return whether `channel` may be opened."""
         return self._lease.holds(_log(channel))
 
     async def open(self, channel: Channel, takeover: Takeover) -> None:
-        """Take over, and keep what comes of it only when the lease has covered it all the time."""
+        """Open a channel, and withhold it again unless its lease was held all the time."""
         losses = self._lease.losses
         if channel.state is PartitionState.WAITING:
             channel.state, channel.reason = PartitionState.OPENING, None
@@ -94,7 +96,7 @@ class LeaseGuard:
             self._withhold(channel)
 
     def _withhold(self, channel: Channel) -> None:
-        """Try nothing while the lease does not cover `channel`; answers still under way are let in."""
+        """Do not open `channel` while its lease is not held; answers to requests in flight are still taken in."""
         if channel.state is PartitionState.PAUSED:
             return
         state, reason = self._lease.why_not(_log(channel)) or (PartitionState.OPENING, None)

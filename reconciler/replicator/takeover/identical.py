@@ -1,9 +1,9 @@
-"""Takeover: the one procedure for every break. It finds where the target's log ends and which producer goes on there.
+"""Takeover: finds where the target's log ends and which producer continues there, after every kind of interruption.
 
 `task` runs it for each channel that is not open: at the start, after a lost answer, a new leader, a refused sequence, a
-wrong offset. No position is remembered from before: the target's log end says where to go on, and the sequence number
-goes on from what the log itself has, so of two owners one wins each sequence and neither can misplace a record. Before
-anything is written behind existing records, the newest of them are compared with the source's.
+wrong offset. No position is kept from before: the position is the target's log end, and the sequence number continues
+from what the log itself holds, so of two owners only one can use each sequence and neither can misplace a record.
+Before anything is written behind existing records, the newest of them are compared with the source's.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.replicator.takeover.wires import Wires
 from reconciler.wire import EARLIEST, LATEST, BrokerError, ConnectionLost, Leader, Loop, ProducerState, TopicInfo, Wire
 
-# How long a source that ends before the target may be a leader that does not know its high watermark yet.
+# How long (seconds) a source that ends before the target may be a leader without its high watermark yet.
 _BEHIND_PATIENCE = 30.0
 _READINGS = 20
 _PAUSE = 0.05
-# Markers cost time and bytes: what is more than this stays a shifted run when lost records may be passed over.
+# Markers cost time and bytes: a loss of more offsets than this is left as a shifted run where it may be passed over.
 _FILLABLE_LOSS = 100_000
 _LARGEST_PADDING = 10**9
-# What is padded before the task may think of something else, such as a stop: a few seconds.
+# Offsets that are padded in one attempt, a few seconds' worth: in between, the task handles commands such as a stop.
 _PADDING_PIECE = 10**7
 
 _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
@@ -50,7 +50,7 @@ _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 
 @dataclass(frozen=True, slots=True)
 class TakeoverContext:
-    """What helps a takeover: who fills gaps, what is remembered of copies, how producers are named; who commits."""
+    """What a takeover uses: producer names, gap filling, copy records, and the takeover of translated copies."""
 
     identity: Identity
     filler: Filler
@@ -63,9 +63,9 @@ class Takeover:
 
     Args:
         loop: the task's loop.
-        flow: what is declared of data loss and topics made anew.
-        wires: to both clusters.
-        aids: what helps.
+        flow: its declaration says what to do about data loss and recreated topics.
+        wires: connections to both clusters.
+        context: what the takeover uses.
     """
 
     def __init__(self, loop: Loop, flow: Flow, wires: Wires, context: TakeoverContext) -> None:
@@ -81,7 +81,7 @@ class Takeover:
         self._agreement = Agreement(wires.source, wires.target)
 
     async def run(self, channel: Channel) -> None:
-        """Open `channel`, or say why not."""
+        """Open `channel`, or set its state and the reason why it is not open."""
         channel.busy = True
         try:
             await self._open(channel)
@@ -98,7 +98,7 @@ class Takeover:
         except AnabranchError as error:
             self._close(channel, *reasons.no_journal(error))
         except Exception as error:
-            # One partition's trouble must not become the others'.
+            # A fault in one partition must not stop the others.
             self._close(channel, _PARKED, reasons.unforeseen("taking over", error))
         finally:
             channel.busy = False
@@ -112,7 +112,7 @@ class Takeover:
         source = await self._topic(self._source, "source", place.topic)
         target = await self._topic(self._target, "target", place.remote)
         await self._memory.refresh()
-        # First: of a topic made anew it is no matter how many partitions either side has.
+        # First: for a recreated topic the partition counts of either side do not matter.
         is_decided = None
         if isinstance(channel, TranslatedChannel) and self._context.translated is not None:
             is_decided = partial(self._context.translated.is_decided, channel, source, target)
@@ -126,13 +126,14 @@ class Takeover:
             return
         leader = target.partitions[place.partition]
         await self._filler.settle(place)
-        # A predecessor may have stored something until it was ended just now.
+        # A previous owner may have stored records until `settle` fenced it.
         await self._memory.refresh()
         end, producers = await self._standstill(place, target)
         logs, last = await self._logs(channel, source, target, end)
         if await self._lacks_padding(logs):
             if self._was_open(logs):
-                # Passed over by declaration they are padded, which keeps the offsets.
+                # Where the flow declares to go on, the deleted offsets are padded, which keeps the later ones
+                # identical.
                 self._loss(logs, Run(0, 0))
             await self._pad(channel, logs)
             return
@@ -145,7 +146,7 @@ class Takeover:
         await self._remember(logs, run)
         await self._wires.connect(leader.node)
         sides = PartitionSides(source.partitions[place.partition], source.topic_id, leader, target.topic_id)
-        # From here on its position is a source offset, as those are of what was put aside.
+        # From here on positions are source offsets, as the offsets of records put aside are.
         standing = standing._replace(shift=run.shift)
         channel.leave_out(logs.record.aside_from(standing.position))
         channel.open(sides, standing, lost)
@@ -181,14 +182,14 @@ class Takeover:
                 return reading
             before = reading
             await self._loop.sleep(_PAUSE)
-        text = f"the end of {place.remote}/{place.partition} does not stand still: somebody else writes to it"
+        text = f"the end of {place.remote}/{place.partition} keeps moving: another producer writes to it"
         raise Disagreement(_OPENING, "AB221", text)
 
     async def _reading(self, place: Place, leader: Leader) -> tuple[int, list[ProducerState]] | None:
         try:
             producers = await self._target.producers(leader.node, place.remote, place.partition)
         except BrokerError as error:
-            # DescribeProducers needs READ (KIP-664); without it nobody can go on safely.
+            # DescribeProducers needs READ (KIP-664); without it no takeover is safe.
             raise Disagreement.refused(error, "READ", f"topic {place.remote}") from None
         end = await self._target.log_end(leader.node, place.remote, place.partition, leader.epoch)
         return None if end is None else (end, producers)
@@ -210,29 +211,29 @@ class Takeover:
             raise Disagreement(_OPENING, "AB220", text)
         record = self._memory.get(place)
         if record is None or (target.topic_id and record.target_id not in (None, str(target.topic_id))):
-            # Of another remote topic: nothing rests on it.
+            # The record describes another remote topic: it does not hold for this one.
             record = CopyRecord(None, topic_id(target))
         elif end == 0:
-            # Nor on one that holds nothing yet, but for what was put aside before.
+            # The remote topic is empty: only the records that were put aside still count.
             record = replace(record, source_id=None, target_id=topic_id(target), origin=0, runs=Runs(), handed=None)
         if source.topic_id and (self._memory.source_id(place) or str(source.topic_id)) != str(source.topic_id):
-            # Offsets of another topic.
+            # The offsets put aside are those of another source topic.
             record = replace(record, aside=())
         return Logs(place, source, target, first, start, end, found, within(record, start, end)), last
 
     async def _lacks_padding(self, logs: Logs) -> bool:
-        """Tell whether nothing was copied yet, and the original begins behind the copy's end."""
+        """Return whether nothing was copied yet and the original begins behind the end of the copy."""
         if logs.is_known or logs.end >= logs.first:
             return False
         return logs.start == logs.end or await is_padding(self._target, logs.place, logs.target, logs.start, logs.end)
 
     def _was_open(self, logs: Logs) -> bool:
-        """Tell whether an empty copy stood at its original's first offset before: what is gone there was not copied."""
+        """Return whether an empty copy was open at its original's first offset before: then offsets were lost since."""
         stored, now = self._memory.get(logs.place), (topic_id(logs.source), topic_id(logs.target))
         return logs.end == 0 and stored is not None and None not in now and _ids(stored) == now
 
     async def _pad(self, channel: Channel, logs: Logs) -> None:
-        """Bring an empty copy nearer to where its original begins; the next attempt goes on, or opens the channel."""
+        """Pad an empty copy towards the begin of its original; the next attempt continues, or opens the channel."""
         if logs.first - logs.end > _LARGEST_PADDING:
             text = (
                 f"{logs.name} begins at offset {logs.first:,}: more than {_LARGEST_PADDING:,} offsets would have to be "
@@ -268,7 +269,7 @@ class Takeover:
             if last < data_end:
                 text = (
                     f"{logs.name} ends at {last}, before its copy {logs.place.remote} at {logs.end}: the source lost "
-                    "records or was made anew, or somebody else wrote to the copy"
+                    "records or was recreated, or another producer wrote to the copy"
                 )
                 raise NotYet(text)
             run = await self._agreement.reach(logs, wait=True)
@@ -284,7 +285,7 @@ class Takeover:
         return run
 
     def _made_anew(self, logs: Logs) -> Run:
-        """The source topic is another than the one that was copied."""
+        """Return the run for a recreated source topic, or refuse it where the flow declares `park`."""
         if self._flow.on_recreate == "park":
             raise Disagreement.of(reasons.made_anew(logs.place))
         return Run(logs.first, logs.end - logs.first)
@@ -303,7 +304,7 @@ class Takeover:
         return lost
 
     async def _remember(self, logs: Logs, run: Run) -> None:
-        """Store what a later owner must know, before anything is written that rests on it."""
+        """Store the copy record that a later owner needs, before anything is written that depends on it."""
         source_id, record, stored = topic_id(logs.source), logs.record, self._memory.get(logs.place)
         if record.source_id is not None and source_id not in (None, record.source_id):
             runs = Runs((run,)) if run.shift else Runs()
@@ -311,12 +312,12 @@ class Takeover:
         elif record.runs.at_target(logs.end).shift != run.shift:
             wanted = replace(record, source_id=source_id, runs=record.runs.extended(run))
         elif stored is None:
-            # The first word of a copy, on which nothing rests yet.
+            # The first record of a copy, on which nothing depends yet.
             self._memory.hint(logs.place, replace(record, source_id=source_id))
             return
         else:
             wanted = replace(record, source_id=source_id or record.source_id)
-            # Runs that the target has lost would tell of the records that are written in their place.
+            # Runs that the target has lost would otherwise be applied to the records written in their place.
             if (
                 all(one.target <= logs.end for one in stored.runs.runs)
                 and wanted.runs.shift == stored.runs.shift
@@ -326,20 +327,22 @@ class Takeover:
                 return
         await self._memory.put(logs.place, wanted)
 
-    # --- who goes on -------------------------------------------------------------------------------------------------
+    # --- which producer ----------------------------------------------------------------------------------------------
 
     async def _producer(self, logs: Logs, producers: list[ProducerState]) -> Standing:
         """Return the producer to go on with at the target's log end."""
         handed, last = logs.record.handed, logs.tail.last
         strangers = handed.producers if handed else ()
-        # Who only wrote markers wrote no record, and their place is checked: so our own fills look.
+        # A producer that wrote only markers has written no record, and markers are checked by offset. Gap filling
+        # leaves such producers.
         writers = [
             p for p in producers if (p.last_sequence >= 0 or p.open_transaction) and p.producer_id not in strangers
         ]
         if len(writers) > 1 or any(p.open_transaction for p in writers):
             ids = ", ".join(str(p.producer_id) for p in writers)
             text = (
-                f"somebody else writes to {logs.copy}: it has producers {ids}; only the replicator may write to a copy"
+                f"another producer writes to {logs.copy}: it has producers {ids}; only the replicator may write to a "
+                "copy"
             )
             raise Disagreement(_PARKED, "AB211", text)
         if writers:
@@ -356,15 +359,16 @@ class Takeover:
             producer_id = await self._target.producer_id(transactional_id)
         except BrokerError as error:
             raise Disagreement.refused(error, "WRITE", f"transactional id {transactional_id}") from None
-        # Epoch 0, whatever the coordinator made of it: every first owner must begin with the same state.
+        # Epoch 0, whatever the coordinator returned: every first owner must begin with the same state.
         return Standing(logs.end, producer_id, 0, logs.end % SEQUENCE_MODULUS)
 
 
 def _after(last: Batch, logs: Logs) -> Standing:
-    """Go on behind a batch whose producer the broker has forgotten."""
+    """Return where to continue behind a batch whose producer state the broker has expired."""
     if last.producer_id < 0 or last.is_transactional:
         text = (
-            f"somebody else wrote to {logs.copy}: its last batch, at offset {last.base_offset}, is not the replicator's"
+            f"another producer wrote to {logs.copy}: its last batch, at offset {last.base_offset}, is not the "
+            "replicator's"
         )
         raise Disagreement(_PARKED, "AB211", text)
     sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)

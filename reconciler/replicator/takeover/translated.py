@@ -1,9 +1,9 @@
-"""Arrival: the takeover of a copy that has offsets of its own. It finds the position that was committed last.
+"""Takeover of a copy with translated offsets: finds the position that was committed last.
 
-`identical` comes here for such channels. The position stands in the flow's group at the target, committed in the same
-transaction as the records before it; what a predecessor left open is aborted first, or waited for. Where the group has
-lost it, the last offset sync may tell it (`position_recovery`). Where there never was one, the copy begins where the
-flow says.
+`identical` calls it for such channels. The position is in the flow's group at the target, committed in the same
+transaction as the records before it; transactions that a previous owner left open are aborted first, or waited for.
+Where the group has lost the position, the last offset sync may hold it (`position_recovery`). Where there never was
+one, the copy begins where the flow declares.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from reconciler.wire.requests.transactions import settle
 
 _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 _BEHIND_PATIENCE = 30.0
-# What reasons call a permission that lacks.
+# The code of reasons for a missing permission.
 _REFUSED = "AB213"
 
 Producer = tuple[int, int]
 
 
 class TranslatedTakeover:
-    """Opens channels whose copies have offsets of their own.
+    """Opens the channels of copies with translated offsets.
 
     Args:
-        flow: what is declared of data loss and topics made anew.
-        source: a wire to the source.
-        target: a wire to the target.
-        committer: what will commit the channels' positions.
-        memory: what is remembered of copies.
-        recall: what offset syncs say of positions.
+        flow: its declaration says what to do about data loss and recreated topics.
+        source: connection to the source.
+        target: connection to the target.
+        committer: commits the channels' positions.
+        memory: the copy records.
+        recall: reads positions from the offset syncs.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class TranslatedTakeover:
         dead = await self._fence_the_dead(place, target, producer)
         committed, before = await self._committed(partial(self._in_group, place))
         if committed is not None and differ(Note.parse(committed.note).target_id, target_id):
-            # In a remote topic that was deleted.
+            # The position is one of a remote topic that was deleted.
             committed = None
         known = await self._known(place, target_id)
         is_in_group = committed is not None
@@ -88,7 +88,7 @@ class TranslatedTakeover:
                 self._refuse_renamed(place, source_id, target_id)
             committed, before = await self._committed(partial(self._in_syncs, place, target, known))
         if committed is not None and not is_in_group:
-            # Its predecessor may have put records aside until it was ended just now.
+            # The previous owner may have put records aside until it was fenced just now.
             known = await self._known(place, target_id)
         note = Note() if committed is None else Note.parse(committed.note)
         await self._end_what_is_over(channel, target, note, {before, producer, *dead})
@@ -103,35 +103,35 @@ class TranslatedTakeover:
             position = await self._going_on(channel, note, behind, (first, last), (source, target))
             anew_from = note.anew_at(differ(note.source_id, source_id), leads.epoch, committed.offset, behind)
         at_first_commit = None
-        # Of a source topic that was deleted: the one of its name has other records at its offsets.
+        # The record is of a deleted source topic: today's topic of that name has other records at its offsets.
         of_another = known is not None and differ(known.source_id, source_id)
         sides = PartitionSides(leads, source.topic_id, takes, target.topic_id)
         if known is None or of_another or not known.is_begun or not known.partitions:
             at_first_commit = self._telling(place, sides, len(source.partitions))
             if is_in_group and not of_another:
-                # The word of it was lost, and of a quiet topic there may be no commit for long.
+                # The record that the copy has begun was lost, and in a quiet topic the next commit may be far away.
                 at_first_commit()
         if lost is not None and known is not None:
             known = await self._without_what_is_lost(place, known, position)
         channel.leave_out(() if known is None or of_another else known.aside_from(position))
         if self._committer.transactional_id:
-            # Meanwhile another channel's doubt may have led to a new epoch.
+            # An abort because of another channel may have led to a new epoch in between.
             producer = await self._committer.producer(channel)
         note = note._replace(source_id=source_id, target_id=target_id, anew_from=anew_from)
         channel.begin(sides, position, producer, self._ours(note), at_first_commit)
-        # What was found elsewhere comes into the group again, also when there is nothing to write.
+        # A position found outside the group is committed to it again, even when there is nothing to write.
         channel.is_new = not is_in_group
         if lost is not None and channel.state is PartitionState.RUNNING:
-            # Whoever looks shall see what was passed over.
+            # Status shows which offsets were passed over.
             channel.reason = lost
 
     async def is_decided(self, channel: TranslatedChannel, source: TopicInfo, target: TopicInfo) -> bool:
-        """Tell whether a position in the log of today's original was committed: it was decided to go on with that.
+        """Return whether a position in today's original was committed: the flow then continues with that topic.
 
-        Who died in a transaction that would commit one is fenced first.
+        A producer that died in a transaction which would commit one is fenced first.
 
         Raises:
-            Disagreement: we may not look, or nobody can tell yet.
+            Disagreement: reading it is not permitted, or it is not decided yet.
             ConnectionLost: no answer.
             BrokerError: a broker refuses.
         """
@@ -146,13 +146,14 @@ class TranslatedTakeover:
         return note._replace(transactional_id=self._committer.transactional_id)
 
     def _telling(self, place: Place, sides: PartitionSides, partitions: int) -> Callable[[], None]:
-        """Return what has it remembered that a copy has begun, when its original had so many partitions."""
+        """Return a function that records that a copy has begun, and how many partitions its original had then."""
         return partial(self._memory.change_later, place, partial(_begun, sides.copy_record(), partitions))
 
     async def _without_what_is_lost(self, place: Place, known: CopyRecord, position: int) -> CopyRecord:
-        """Forget what was put aside of records that the source has lost: others stand at these offsets now.
+        """Drop the records put aside which the source has lost: other records have their offsets now.
 
-        Before anything is copied from there, as nobody can tell any more once positions are of the new log.
+        This happens before anything is copied from there: once positions are in the new log, the two cannot be told
+        apart.
         """
         if known.aside_from(position):
             known = known.aside_below(position)
@@ -160,7 +161,7 @@ class TranslatedTakeover:
         return known
 
     def _refuse_renamed(self, place: Place, source_id: str | None, target_id: str | None) -> None:
-        """Refuse to begin where a flow of another name has copied this very topic into this very remote topic."""
+        """Refuse to begin where a flow of another name has copied this same topic into this same remote topic."""
         for flow, record in self._memory.of_others(place).items():
             are_known = source_id is not None and target_id is not None
             if are_known and record.is_begun and (record.source_id, record.target_id) == (source_id, target_id):
@@ -172,23 +173,23 @@ class TranslatedTakeover:
                 raise Disagreement(_PARKED, "AB233", text)
 
     async def _known(self, place: Place, target_id: str | None) -> CopyRecord | None:
-        """Return what is remembered of the copy in the remote topic of today."""
+        """Return the copy record, if it is one of today's remote topic."""
         await self._memory.refresh()
         known = self._memory.get(place)
-        # Of a remote topic that was deleted: the one of its name holds nothing of it.
+        # The record of a deleted remote topic does not hold for a new one of the same name.
         return None if known is None or differ(known.target_id, target_id) else known
 
     async def _committed(
         self, look: Callable[[], Awaitable[CommittedPosition | None]]
     ) -> tuple[CommittedPosition | None, Producer | None]:
-        """Return the position that was committed last, and who committed it: fenced, with nothing open, if not we."""
+        """Return the position committed last, and its producer, fenced, if that is not this task's."""
         found = await look()
         if found is None:
             return None, None
         before = Note.parse(found.note).transactional_id
         mine = self._committer.transactional_id
-        # Where we have no transactions we can end nobody's: what is left open is aborted by its time-out. A commit may
-        # name any transactional id, and those of other programs are not ours to end.
+        # Without transactions (at-least-once) this task can fence no other producer: open transactions are aborted by
+        # their time-out. A commit may name any transactional id; those of other programs are not fenced.
         if before == mine or not mine or not Identity.is_one_flow(before, mine):
             return found, None
         fenced = await settle(self._target, before)
@@ -201,15 +202,15 @@ class TranslatedTakeover:
     async def _end_what_is_over(
         self, channel: TranslatedChannel, target: TopicInfo, note: Note, producers: Collection[Producer | None]
     ) -> None:
-        """Have the marker written that a broker has left out; where we have no transactions, none is ours.
+        """Write the transaction markers that a broker has left out; without transactions there are none.
 
-        Nothing is over in a log that has lost what was committed with the position.
+        A log that has lost the records of the committed position is refused.
 
         Args:
-            channel: nothing of it is in a transaction.
+            channel: none of its records is in a transaction.
             target: the remote topic.
-            note: what is said with its position.
-            producers: whose transactions are looked for, in the epoch that they have now.
+            note: the metadata committed with its position.
+            producers: the producers whose transactions are looked up, with their current epochs.
         """
         place, epochs = channel.place, dict(one for one in producers if one is not None)
         await self._refuse_lost(place, target, note)
@@ -217,14 +218,15 @@ class TranslatedTakeover:
             return
         for found in await unended(self._target, place, target, frozenset(epochs)):
             if found.epoch >= epochs[found.producer_id]:
-                # Right after an end its marker is still on its way; under a new epoch none can be.
+                # Right after the end of a transaction its marker may not be written yet; under a new epoch there can be
+                # none.
                 self._committer.failed(channel)
                 raise Disagreement(_OPENING, "AB220", f"a transaction in {place.remote}/{place.partition} seems open")
             await end(self._target, place, target, found, committed=found.opened_at == note.began)
 
     async def _refuse_lost(self, place: Place, target: TopicInfo, note: Note) -> None:
-        """Refuse to go on where the target has lost records before the position, as an unclean election has it."""
-        # Behind the last record of a transaction stands its marker, which may be on its way.
+        """Refuse to continue where the target has lost records before the position, as after an unclean election."""
+        # Behind the last record of a transaction comes its marker, which may not be written yet.
         least = max(note.began + 1, note.ended or 0)
         if not least:
             return
@@ -238,7 +240,7 @@ class TranslatedTakeover:
             raise Disagreement(_PARKED, "AB225", text)
 
     async def _in_group(self, place: Place) -> CommittedPosition | None:
-        """Return the position that stands in the group."""
+        """Return the position committed in the group."""
         log = place.remote, place.partition
         try:
             return (await commits.positions(self._target, self._committer.member, [log])).get(log)
@@ -250,43 +252,46 @@ class TranslatedTakeover:
             raise Disagreement.refused(error, "DESCRIBE", f"group {self._committer.member.group}") from None
 
     async def _end_positions(self) -> None:
-        """Have markers written that a broker has left out in the log of positions; the next try finds them."""
+        """Write the markers that a broker has left out in `__consumer_offsets`; the next attempt reads the position."""
         if mine := self._committer.transactional_id:
             who = self._committer.member
             await end_positions(self._target, self._recall, who, mine, self._flow.remote_topic)
 
     async def _in_syncs(self, place: Place, target: TopicInfo, known: CopyRecord | None) -> CommittedPosition | None:
-        """Return the position that a copy had, though its group has none, as its last offset sync tells it.
+        """Return the position of a copy that its group has lost, from the copy's last offset sync.
 
         Returns:
-            None where there never was one. Of a copy that is not known to have begun that is what no sync tells, or
+            None where there never was one. For a copy that is not recorded as begun, None also where no sync holds a
+            position or the syncs may not be read: the record is stored behind the first commit, and a task that dies in
+            between stores nothing.
             none that we may read: what is remembered of it is stored behind its first commit, and who dies in between
             stores nothing.
         """
         is_begun = known is not None and known.is_begun
         if not is_begun and not (self._committer.transactional_id and await self._is_written(place, target)):
             return None
-        why = "where nothing is in a transaction they tell none"
+        why = "without transactions offset syncs hold no position"
         if self._committer.transactional_id:
             try:
                 return await self._recall.position(place, known or CopyRecord(None, topic_id(target)))
             except NotTold as error:
                 why = str(error)
             except Disagreement as refusal:
-                # To read them is an optional permission: a first run that died may have left what nobody reads.
+                # Reading them is an optional permission: a first run that died may have left syncs that no task may
+                # read.
                 if is_begun or refusal.verdict[1].code != _REFUSED:
                     raise
         if not is_begun:
             return None
         text = (
             f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired as "
-            "nothing ran for longer than offsets.retention.minutes of the target; the last offset sync does not tell "
+            "nothing ran for longer than offsets.retention.minutes of the target; the last offset sync does not hold "
             f"it either: {why}; delete the copy and run `anabranch apply` to have it made anew"
         )
         raise Disagreement(_PARKED, "AB226", text)
 
     async def _is_written(self, place: Place, target: TopicInfo) -> bool:
-        """Tell whether anything was ever written to the remote partition; if not, no sync can speak of it."""
+        """Return whether anything was ever written to the remote partition; if not, no sync can be about it."""
         node = target.partitions[place.partition].node
         try:
             return await self._target.offset(node, place.remote, place.partition, LATEST) > 0
@@ -303,15 +308,15 @@ class TranslatedTakeover:
         return first, last
 
     async def _beginning(self, place: Place, source: TopicInfo, target: TopicInfo, bounds: tuple[int, int]) -> int:
-        """Return where a copy begins that never had a position, as its flow declares."""
+        """Return where a copy without a position begins, as its flow declares."""
         (first, last), start = bounds, self._flow.start
         others = other_partitions(self._memory, place, source, target)
         if start.at != "timestamp" and next(others, None) is not None:
-            # Where to begin was said of the topic that was there before; of one that was made anew all is new.
+            # `start` was declared for the topic that was there before; of a recreated one all records are new.
             return first
         named = start.offsets_of(place.topic)[place.partition :]
         if start.at == "latest":
-            # Of what appeared after the run's begin, or the topic's, all is new.
+            # All records of a partition that appeared after the run's start, or the topic's, are new.
             return first if place.is_late or self._is_added(place, source, target) else last
         if start.at == "timestamp":
             node = source.partitions[place.partition].node
@@ -329,14 +334,14 @@ class TranslatedTakeover:
         return named[0]
 
     def _is_added(self, place: Place, source: TopicInfo, target: TopicInfo) -> bool:
-        """Tell whether a partition was not there yet when others of its topic were begun, in whichever run."""
+        """Return whether a partition was added after other partitions of its topic were begun, in any run."""
         ids = topic_id(source), topic_id(target)
         others = (self._memory.get(place._replace(partition=number)) for number in source.partitions)
         counts = [one.partitions for one in others if one and one.partitions and (one.source_id, one.target_id) == ids]
         return bool(counts) and place.partition >= min(counts)
 
     async def _truncated(self, place: Place, source: TopicInfo, note: Note, position: int) -> tuple[int, Reason | None]:
-        """Return where to go on when the source was truncated, and what to say of that; else the position, and None."""
+        """Return where to continue after a truncation of the source, with the reason; else the position and None."""
         if note.epoch is None or differ(note.source_id, topic_id(source)):
             return position, None
         read = ReadUpto(position, note.epoch, source.topic_id, None)
@@ -358,11 +363,11 @@ class TranslatedTakeover:
         bounds: tuple[int, int],
         topics: tuple[TopicInfo, TopicInfo],
     ) -> int:
-        """Return where to go on behind a committed position."""
+        """Return where to continue behind a committed position."""
         place, (first, last), (source, target) = channel.place, bounds, topics
         name = f"{place.topic}/{place.partition}"
         if differ(note.source_id, topic_id(source)):
-            # A copy that never held anything cannot hold two topics at once.
+            # An empty copy cannot hold records of two topics.
             if self._flow.on_recreate == "park" and await self._is_written(place, target):
                 raise Disagreement.of(reasons.made_anew(place, position))
             return first
@@ -385,11 +390,11 @@ class TranslatedTakeover:
 
 
 def _below(position: int, read: CopyRecord, known: CopyRecord | None) -> CopyRecord:
-    """Return what is known of a copy without what was put aside from a position on."""
+    """Return the copy record without what was put aside from a position on."""
     return (known or read).aside_below(position)
 
 
 def _begun(now: CopyRecord, partitions: int, known: CopyRecord | None) -> CopyRecord:
-    """Return what is known of a copy after its first commit; what was put aside before is remembered already."""
+    """Return the copy record after the first commit; what was put aside before is kept."""
     record = now.with_what_is_known(known)
     return replace(record, is_begun=True, partitions=record.partitions or partitions)

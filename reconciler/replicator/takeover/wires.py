@@ -1,4 +1,4 @@
-"""Wires: what a takeover speaks over, and what is connected before a partition is opened."""
+"""The connections of a takeover, and what is connected before a partition is opened."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from reconciler.wire import Wire
 
 @dataclass(frozen=True, slots=True)
 class Wires:
-    """What a takeover speaks over.
+    """The connections of a takeover.
 
     Attributes:
         source: to the source; no long poll blocks it.
-        target: to the target beside the writers'.
-        produce: the writers', to be connected before anything is sent over it.
-        fetch: the readers', likewise.
+        target: to the target, beside the senders'.
+        produce: the senders', connected before anything is sent over it.
+        fetch: the fetchers', likewise.
     """
 
     source: Wire
@@ -25,13 +25,13 @@ class Wires:
     fetch: Sequence[Wire]
 
     async def connect(self, leader: int) -> None:
-        """Connect what records go over, and the writers' to the remote partition's leader.
+        """Connect the fetchers and the sender, the latter to the leader of the remote partition.
 
         Raises:
-            ConnectionLost: that cannot be done now.
+            ConnectionLost: a connection cannot be made now.
         """
         for wire in self.fetch:
             await wire.connect()
         await self.produce.connect()
-        # What versions of requests it knows is known then: brokers of one cluster are not always of one release.
+        # This also negotiates the API versions: brokers of one cluster may run different releases.
         await self.produce.reach(leader)

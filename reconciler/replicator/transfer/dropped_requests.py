@@ -1,21 +1,21 @@
-"""Closings: a broker that closes the connection on a request that is larger than it takes, without a word.
+"""Detects a broker that closes the connection on a request larger than it accepts, without an error.
 
-Brokers do that beyond `socket.request.max.bytes`, and what answers Kafka's protocol elsewhere likewise. `sender` asks
-how much a request may carry then. One closing tells nothing, as every broker restarts some day: what tells is that it
-closes again on a request larger than any that it took, and could be reached at once in between. Pure.
+Brokers do that beyond `socket.request.max.bytes`, and so do other implementations of Kafka's protocol. `sender` takes
+the size of requests from here then. One closed connection is no evidence, as every broker restarts some day; evidence
+is a second one on a request larger than any that was accepted, with the broker reachable in between. Pure.
 """
 
 from __future__ import annotations
 
 _ENOUGH = 2
-# Nearer than this to what was refused nothing is tried: each try costs a connection, with all that is on its way.
+# No size is tried within this factor of a refused one: each try costs a connection, with all requests in flight.
 _NEAR = 2
-# Then what was refused may be tried again: the bound may have been raised.
+# After so long a refused size may be tried again: the broker's limit may have been raised.
 _SECONDS = 60.0
 
 
 class DroppedRequests:
-    """What one broker does with requests of some sizes.
+    """The request sizes that one broker accepts and refuses.
 
     Attributes:
         passed: the most bytes of batches in a request that was answered.
@@ -26,7 +26,7 @@ class DroppedRequests:
         self.passed = self.refused = 0
         self._seen = 0
         self._at = 0.0
-        # Bytes of the requests that are on their way, and of the largest of those that one closing takes along.
+        # Bytes of the requests in flight, and of the largest of those that were lost with one closed connection.
         self._under_way: list[int] = []
         self._largest: int | None = None
 
@@ -37,33 +37,33 @@ class DroppedRequests:
 
     @property
     def bound(self) -> int | None:
-        """How many bytes of batches the next request may carry, unless one batch alone has more; None for any."""
+        """The bytes of batches that the next request may carry, unless it is a single larger batch; None for any."""
         if not self.is_known:
             return None
         return self.passed if self.refused <= self.passed * _NEAR else (self.passed + self.refused) // 2
 
     def most(self, now: float) -> int | None:
-        """Return of how many bytes no single batch is to be sent now; None for any."""
+        """Return the bytes from which on no single batch is to be sent now; None for any."""
         return self.refused if self.is_known and now - self._at < _SECONDS else None
 
     def sent(self, size: int) -> None:
-        """Take note that a request of so many bytes has left: a closing after that is another one."""
+        """Note that a request of so many bytes was sent: a connection closed after that counts anew."""
         self._under_way.append(size)
         self._largest = None
 
     def answered(self, size: int) -> None:
-        """Take note that a request of so many bytes was answered."""
+        """Note that a request of so many bytes was answered."""
         self._arrived(size)
         if size > self.passed:
             self.passed = size
             if self.refused <= size:
-                # It takes as much as that.
+                # The broker accepts as much as was refused before.
                 self.refused = self._seen = 0
 
     def lost(self, size: int, is_closed: bool, now: float) -> bool:
-        """Take note that a request has no answer.
+        """Note that a request has no answer.
 
-        Of all that are on their way over a connection that is closed it can be but the largest one.
+        Of all requests in flight over a closed connection, only the largest can be the cause.
 
         Args:
             size: its bytes.
@@ -71,12 +71,12 @@ class DroppedRequests:
             now: monotonic seconds.
 
         Returns:
-            Whether that was for its size, as far as is known.
+            Whether the request's size was the cause, as far as is known.
         """
         largest = max(self._under_way, default=0)
         self._arrived(size)
         if not is_closed:
-            # It is away, or the line is: closings before that may have been of that.
+            # The broker or the network is down: connections closed before that may have had the same cause.
             self._seen = self._seen if self.is_known else 0
             return False
         if self._largest is None:

@@ -1,10 +1,10 @@
-"""An express: the short way of a trickle, from one broker of the source to those that lead its copies.
+"""The fast path: copies low traffic from one broker of the source straight to the leaders of its copies.
 
-`fetcher` boards one while so few records come in that each would be asked for by itself. The source's broker gathers
-them for some milliseconds; what its answer holds is sent on where it arrives, without a queue, task or turn of the
-loop in between, and what the target has said to the last request is heard at the same time: one wake-up for each
-answer. The rules stay those of `channel`, which is asked for each partition. Whatever is not plain ends the express,
-and is left to the reader.
+`fetcher` starts one while so few records come in that each would be fetched on its own. The source's broker gathers
+records for some milliseconds; what its answer holds is sent where it arrives, without a queue, task or turn of the loop
+in between, and the target's answers to the last request are read at the same time: one wake-up for each answer. The
+rules stay those of `channel`, which decides for each partition (`pass_on`). Whatever is not plain ends the fast path,
+and is left to the fetcher.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from reconciler.wire import (
 )
 from reconciler.wire.protocol import fast_path
 
-# Answers with more are none of a trickle.
+# Larger answers (bytes) end the fast path.
 MUCH = 16 * 1024
-# While the source says nothing, answers of the target are heard so often (seconds).
+# While the source sends nothing, answers of the target are read this often (seconds).
 _HEAR_EVERY = 0.5
 
 
 class FastPathRoutes(NamedTuple):
-    """What an express goes over.
+    """The connections of a fast path.
 
     Attributes:
-        source: requests to the source's broker.
-        targets: who writes to each broker of the target, and how.
+        source: for requests to the source's broker.
+        targets: the sender of each target broker, and its connection.
     """
 
     source: Direct
@@ -51,13 +51,13 @@ class FastPathRoutes(NamedTuple):
 
 
 class FastPathTerms(NamedTuple):
-    """How an express goes.
+    """How a fast path runs.
 
     Attributes:
-        bounds: of each request, but for how long it waits.
-        rest: how long that is.
-        goes_on: asked after each answer whether to go on (monotonic seconds).
-        is_stopped: asked before anything is sent whether nothing may be sent any more.
+        bounds: of each fetch request; its wait comes from `rest`.
+        rest: how long each fetch waits.
+        goes_on: called after each answer (monotonic seconds): whether to continue.
+        is_stopped: called before anything is sent: whether nothing may be sent any more.
     """
 
     bounds: FetchBounds
@@ -69,12 +69,12 @@ class FastPathTerms(NamedTuple):
 def routes(
     wire: Wire, session: FetchSession, channels: Iterable[Channel], sender_of: Callable[[int], Sender | None]
 ) -> FastPathRoutes | None:
-    """Return what channels can go over by express; None where one of them cannot, or something is in the way.
+    """Return the connections of a fast path for some channels; None where one of them cannot use it.
 
     Args:
         wire: to the source cluster.
         session: with the broker that leads them.
-        channels: all that the session wants.
+        channels: all channels of the session.
         sender_of: returns the sender of a target broker; None where there is none.
     """
     source = wire.direct_fetch(session.node)
@@ -97,18 +97,18 @@ def routes(
 
 
 class FastPath:
-    """Takes channels along that one broker of the source leads, until something is not plain or nothing comes any more.
+    """Copies the channels that one broker of the source leads, until an answer is not plain or is empty.
 
     Args:
         loop: the task's loop.
         wire: to the source cluster.
-        session: with the broker, which the express goes on with.
-        over: what it goes over.
-        terms: how.
+        session: with the broker; the fast path continues it.
+        over: its connections.
+        terms: how it runs.
 
     Attributes:
-        seats: who is taken along.
-        left: what came for them that is not dealt with.
+        seats: the channels in it.
+        left: answers that it has not processed.
     """
 
     def __init__(
@@ -127,28 +127,28 @@ class FastPath:
 
     @property
     def entries(self) -> Iterable[FastPathPartition]:
-        """Who is taken along."""
+        """The channels in it."""
         return self._by_place.values()
 
     async def run(self, channels: Mapping[Channel, FetchAsk], changed: Sequence[FetchAsk]) -> None:
-        """Go on until it is over.
+        """Copy until the fast path is over.
 
         Args:
-            channels: all that the session wants.
-            changed: what of that its broker does not know yet.
+            channels: all channels of the session.
+            changed: the requests among them that the broker's session does not hold yet.
 
         Raises:
-            ConnectionLost: no answer of the source.
+            ConnectionLost: the source does not answer.
             BrokerError: it refused a whole request.
         """
         for channel, wanted in channels.items():
-            assert channel.sides is not None, "a running channel knows its sides"
+            assert channel.sides is not None, "a running channel has its sides"
             _, direct = self._over.targets[channel.sides.target.node]
             entry = FastPathPartition(channel, wanted, direct.by_id)
             self._by_place[entry.source, entry.partition] = entry
         asks: dict[bytes, list[bytes]] = {}
         for ask in changed:
-            assert ask.topic_id is not None, "sessions that go on know ids"
+            assert ask.topic_id is not None, "sessions that go on use ids"
             one = fast_path.ask(ask.partition, ask.leader_epoch, ask.offset, ask.max_bytes)
             asks.setdefault(ask.topic_id.bytes, []).append(one)
         with self._at_work():
@@ -162,14 +162,14 @@ class FastPath:
 
     @contextlib.contextmanager
     def _at_work(self) -> Iterator[None]:
-        """Hear what the target says when an answer of the source has arrived: nobody is woken twice."""
+        """Read the target's answers together with the source's, so that the thread wakes up once for both."""
         for _, direct in self._over.targets.values():
             direct.hold()
         self._over.source.meanwhile(self._hear)
         try:
             yield
         finally:
-            # An express of the next round may listen there by now.
+            # A fast path of the next round may have registered there by now.
             self._over.source.no_more(self._hear)
             for _, direct in self._over.targets.values():
                 direct.release()
@@ -193,7 +193,7 @@ class FastPath:
         self._bell.ring()
 
     def _answered(self, data: memoryview) -> None:
-        """Take an answer in; what fails here would be lost in the library's turn."""
+        """Process an answer; an exception would be lost in the library's callback, so it is kept for `run`."""
         try:
             if self._terms.is_stopped() or not self._take(bytes(data)):
                 self._end()
@@ -203,10 +203,10 @@ class FastPath:
             self._end(failure)
 
     def _take(self, data: bytes) -> bool:
-        """Send on what an answer holds and ask for more; return whether the express goes on."""
+        """Send what an answer holds and fetch more; return whether the fast path continues."""
         now = time.monotonic()
         pieces = fast_path.pieces(data, self._session.number)
-        # It goes over a writer's first lane, and must not beside what is in flight over the second.
+        # The fast path uses a sender's first lane, and must not run beside requests in flight over the second.
         over = self._over.targets.values()
         if pieces is None or not all([direct.is_open and not sender.lanes.are_two for sender, direct in over]):
             self.left = self._wire.fetched(self._session, data)

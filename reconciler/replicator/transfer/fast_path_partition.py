@@ -1,6 +1,6 @@
-"""A seat: what an express needs of a channel again and again, as bytes where requests want bytes.
+"""One channel in a fast path, with its fields as bytes where requests hold bytes.
 
-`fast_path` makes one for each channel that it takes along, `sender` hears of them.
+`fast_path` makes one for each channel; `sender` gets them with the batches.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from reconciler.wire import FetchAsk, compact_string
 
 
 class FastPathPartition:
-    """A channel in an express.
+    """A channel in a fast path.
 
     Args:
         channel: the channel.
-        ask: what is asked of the source for it.
+        ask: the fetch request for it.
         by_id: whether requests to the target name topics by their ids.
 
     Attributes:
         channel: the channel.
-        opening: in which it was taken along.
-        source: its topic at the source, by its id.
-        target: the same at the target, by its id or by its name.
-        by_id: whether by its id.
+        opening: the channel's opening when the fast path began.
+        source: id of its topic at the source.
+        target: id or name of its topic at the target.
+        by_id: whether it is the id.
         partition: its number.
-        index: that, as requests want it.
-        node: who leads it at the target.
-        asked: the offset that was asked for last.
+        index: the partition number as requests encode it.
+        node: id of its leader at the target.
+        asked: the offset that was fetched last.
         epoch: of the source's leader.
-        most: how many bytes are asked for.
+        most: the bytes that a fetch may return.
     """
 
     __slots__ = (
@@ -48,8 +48,8 @@ class FastPathPartition:
 
     def __init__(self, channel: Channel, ask: FetchAsk, by_id: bool) -> None:
         sides = channel.sides
-        assert sides is not None, "a running channel knows its sides"
-        assert ask.topic_id is not None, "an express names topics by their ids"
+        assert sides is not None, "a running channel has its sides"
+        assert ask.topic_id is not None, "the fast path names topics by their ids"
         target_id = sides.target_id if by_id else None
         assert target_id is not None or not by_id, "it is known where requests need it"
         self.channel = channel
@@ -65,5 +65,5 @@ class FastPathPartition:
         self.most = ask.max_bytes
 
 
-# Who is taken along, and what of it is on its way.
+# A channel, and its batch in flight.
 FastPathBatch = tuple[FastPathPartition, Parcel]

@@ -1,7 +1,7 @@
-"""Reads from the source: one endless fetch per source broker, for all channels that want data.
+"""Reads from the source: one endless fetch per source broker, for all channels that have room.
 
-`task` starts one reader for each broker that leads a partition, and more over a long line (`fetch_lanes`). A reader
-only fills channels; it never writes, opens or parks by itself, but hands each error to the channel it concerns.
+`task` starts one fetcher for each broker that leads a partition, and more over a long line (`fetch_lanes`). A fetcher
+only fills channels; it never writes, opens or parks by itself, but passes each error to the channel it concerns.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from reconciler.replicator.transfer.preferred_replica import PreferredReplicas
 from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import BrokerError, ConnectionLost, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Loop, Wire
 
-# Waiting for new data may be long only when nothing else could come meanwhile.
+# A fetch may wait long only when no other channel could get room meanwhile.
 _WAIT_WHILE_FULL_MS = 20
 _PARTITION_BYTES = 2 * 2**20
 _REQUEST_BYTES = 4 * 2**20
-# In all fetches that are under way over a long line: a worker has room for as much again.
+# Bytes of all fetches in flight over a long line: a worker has memory for as much again.
 _FAR_BYTES_TOGETHER = 32 * 2**20
-# With so many readers at work, of many brokers, each asks for a usual fetch: more lanes would only take more room.
+# With so many fetchers at work, of many brokers, each keeps the usual size: more lanes would only take more memory.
 _MOST_READERS = 10
-# Across all channels of a task: beyond this, or two requests, nobody is asked for more.
+# Bytes queued across all channels of a task, or two requests if that is more: beyond this nothing is fetched.
 _BUFFER_BYTES = 12 * 2**20
-# Brokers look at every partition of a fetch before they answer it: with so many a record waits for that, so lanes share
-# them. With half of them it is over.
+# Brokers check every partition of a fetch before they answer: with so many partitions a record waits for that, so lanes
+# share them. With half of them this ends.
 _CROWD = 1_000
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
 _BREATH = 0.001
-# Who did not move is looked at as seldom: there may be thousands.
+# Channels without progress are checked this seldom (seconds): there may be thousands.
 _LOOK_EVERY = 1.0
-# After an answer with less than this a rest: what trickles in would be asked for record by record.
+# After an answer with fewer bytes the fetcher rests: low traffic would be fetched record by record.
 _LITTLE = MUCH
-# So many answers with a little, one soon after the other, are a trickle.
+# So many small answers, each within so many seconds, start the fast path.
 _DENSE, _SOON = 4, 0.012
-# Who goes by express is looked at as seldom: whatever happens to a channel ends it.
+# During a fast path channels are checked this seldom (seconds): whatever happens to a channel ends it.
 _BY_FAST_PATH = 4.0
 _NOBODY = _NOWHERE = -1
 
@@ -52,17 +52,17 @@ class Fetcher:
 
     Args:
         loop: the task's loop.
-        wire: to the source cluster; long polls block its connections, so nobody else uses it.
-        beat: of which broker, which records of transactions, and over which lane.
-        channels: all channels of the task, also those that come later; those that this broker leads are read.
-        pace: what may be sent in a second, which bounds what is read in advance, and how long trickles rest.
-        arrived: called with the channels that got something.
+        wire: to the source cluster; long polls block its connections, so no other part uses it.
+        beat: which broker, isolation level and lane.
+        channels: all channels of the task, also later ones; those that this broker leads are read.
+        pace: the quota, which bounds what is read in advance, and how long low traffic rests.
+        arrived: called with the channels that got records.
 
     Attributes:
-        bell: rung by whoever makes room.
-        nearest: who is asked for whose records; the leaders, if nobody says otherwise.
-        lanes: who reads which channel of a broker; it alone, if nobody says otherwise.
-        peers: all readers that share what may be read in advance; itself alone, if nobody says otherwise.
+        bell: to be rung when there is room again.
+        nearest: from which broker each channel is fetched; by default its leader.
+        lanes: which fetcher reads which channel of a broker; by default this one alone.
+        peers: all fetchers that share the read-ahead; by default this one alone.
     """
 
     def __init__(
@@ -119,13 +119,13 @@ class Fetcher:
             elif await self._fetch(full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
                 await self._loop.sleep(rest)
 
-    # --- by express --------------------------------------------------------------------------------------------------
+    # --- fast path --------------------------------------------------------------------------------------------------
 
     def _goes_on(self, now: float) -> bool:
         return self._look_at > 0 and now < self._look_at + _BY_FAST_PATH
 
     def _fast_path(self) -> FastPath | None:
-        """Return an express for all that is asked for, while it trickles; None where that cannot go by one."""
+        """Return a fast path for all channels while traffic is low; None where one of them cannot use it."""
         if self._dense < _DENSE or not self._linger or self._key.lane or self.lanes.count(self._key) > 1:
             return None
         over = routes(self._wire, self._session, self._asks, self.sender_of)
@@ -138,7 +138,7 @@ class Fetcher:
         return FastPath(self._loop, self._wire, self._session, over, terms)
 
     async def _run_fast_path(self, path: FastPath) -> None:
-        """Take everybody along until the express is over, and hand over what it left."""
+        """Run the fast path until it is over, and process what it left."""
         changed = self._session.turn_on()
         if changed is None:
             self._dense = 0
@@ -152,11 +152,11 @@ class Fetcher:
             place = entry.channel.place
             self._asked[place.topic, place.partition] = entry.channel, entry.asked, entry.opening
             if entry.asked != (ask := self._asks[entry.channel]).offset:
-                # The broker was asked for more since: even where that is wanted anew, it must be told.
+                # The broker's session has a later offset: even if this one is to be fetched again, it must be sent.
                 self._asks[entry.channel] = ask._replace(offset=_NOWHERE)
             self._stirred.add(entry.channel)
         if self._goes_on(time.monotonic()):
-            # It was not for the time that it is over.
+            # It ended for another reason than its time.
             self._dense = 0
         if not self.stopped:
             await self._receive(path.left)
@@ -169,38 +169,38 @@ class Fetcher:
         return self._quota.ahead(max(_BUFFER_BYTES, 2 * self._size.bytes))
 
     def look_again(self) -> None:
-        """Look at all channels before the next request: one was opened."""
+        """Check all channels before the next request: one was opened."""
         self._look_at = 0.0
         self.bell.ring()
 
     @property
     def is_asking(self) -> bool:
-        """Whether there is a channel that it would ask for."""
+        """Whether there is a channel to fetch."""
         return bool(self._asks)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether there are channels that are read as it reads, over whichever lane."""
+        """Whether there are channels of its broker and isolation level, over any lane."""
         return self._led > 0 and not self.stopped
 
     def is_of(self, key: FetchKey) -> bool:
-        """Tell whether it reads what the first lane `key` reads, over whichever lane."""
+        """Return whether it reads the same as the first lane `key`, over any lane."""
         return self._key._replace(lane=0) == key
 
     def is_full(self, now: float) -> bool:
-        """Tell whether it got as much as it may ask for, a short while ago."""
+        """Return whether an answer was full a short while ago."""
         return self._size.is_full(now)
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes that it read and nobody has sent yet."""
+        """Bytes read and not sent yet."""
         return sum(channel.queued_bytes for channel in self._stirred)
 
     def _look(self, now: float) -> bool:
-        """Ask for what is wanted now; return whether channels wait until there is room.
+        """Add the channels with room to the next fetch; return whether channels wait for room.
 
-        Which those are changes with what they got, with what of it was sent, and when they are opened. Whatever else
-        happens to them is seen a little later: answers for another opening than today's count for nothing.
+        That changes with what they got, with what of it was sent, and when they are opened. Other changes are seen a
+        little later: answers for another opening than the current one are ignored.
         """
         everybody = now >= self._look_at
         self._look_at = now + _LOOK_EVERY if everybody else self._look_at
@@ -224,7 +224,7 @@ class Fetcher:
         if everybody:
             self._led = led
             self._is_crowded = led >= (_CROWD // 2 if self._is_crowded else _CROWD)
-            # All that it asked for itself may be gone.
+            # All channels that this fetcher read may be gone.
             self._mind_lanes(now)
         return full
 
@@ -232,7 +232,7 @@ class Fetcher:
         return self.nearest.node(channel) == self._key.node and self.lanes.reads(self._key, channel)
 
     async def _fetch(self, full: bool) -> int:
-        """Fetch once and hand over what came; return how many bytes that were."""
+        """Fetch once and pass the answers to the channels; return their bytes."""
         wait_ms = min(_WAIT_WHILE_FULL_MS, self._wait_ms) if full else self._wait_ms
         began = time.monotonic()
         self._session.rack = self.nearest.rack(began)
@@ -253,7 +253,7 @@ class Fetcher:
         return size
 
     async def _receive(self, answers: Iterable[FetchAnswer]) -> int:
-        """Hand over what came; return how many bytes that were."""
+        """Pass answers to the channels; return their bytes."""
         served: list[Channel] = []
         size = 0
         for answer in answers:
@@ -270,10 +270,10 @@ class Fetcher:
         return size
 
     def _mind_lanes(self, now: float) -> None:
-        """Have more lanes where the line or a crowd is worth it, and share among them what may be under way."""
+        """Use more lanes for a long line or many partitions, and share the bytes in flight among them."""
         asking = 1
         if self._size.is_wide:
-            # Lanes that are still to come count as well: room for a large answer is kept for the next one.
+            # Lanes that are still to come count as well: memory for a large answer is kept for the next one.
             asking = max(sum(fetcher.is_asking for fetcher in self.peers), min(len(self._asks), MOST_LANES), 1)
             self._size.most = self._quota.ahead(min(self._most, max(_FAR_BYTES_TOGETHER, self._most) // asking))
         if self._key.lane:
@@ -287,21 +287,21 @@ class Fetcher:
             self.lanes.narrow(self._key)
 
     def _has_backlog(self, now: float) -> bool:
-        """Tell whether one broker alone has more than fits into answers, of channels that lanes can share.
+        """Return whether one broker alone has more than fits into answers, of channels that lanes can share.
 
-        Of several brokers one makes its answer while another's is taken in.
+        With several brokers, one makes its answer while another's is processed.
         """
         if self._led < NEAR_LANES or self._quota.is_bounded or not any(fetcher.is_full(now) for fetcher in self.peers):
             return False
         return all(fetcher.is_of(self._key) for fetcher in self.peers if fetcher.is_at_work)
 
     def _give_up(self, error: ConnectionLost | BrokerError) -> None:
-        """Take note that the broker does not answer, or refuses the whole request."""
+        """Note that the broker does not answer, or refuses the whole request."""
         self._size.shrink()
         now = time.monotonic()
         self._look_at = 0.0
         if self._key.lane:
-            # Whatever is amiss with the broker itself, the first lane tells.
+            # A fault of the broker itself is reported by the first lane.
             self.lanes.failed(self._key, now)
             return
         what = f"fetching from {self._wire.cluster.where}, node {self._key.node}"
@@ -328,20 +328,20 @@ class Fetcher:
             channel.receive(answer, asked_at, opening, now)
         elif channel.opening == opening:
             if self._reads_replica_of(channel):
-                # It lags behind, or is no replica any more; whatever is amiss with the log itself, the leader tells.
+                # It lags behind, or is no replica any more; a fault of the log itself is reported by the leader.
                 self.nearest.failed(channel, now)
             else:
                 channel.end_opening(*reasons.why_no_data(answer.error, answer.topic, asked_at), now)
 
     def _want(self, channel: Channel) -> None:
-        """Ask for what a channel wants next."""
+        """Add the next offset of a channel to the fetch."""
         sides, place, ask = channel.sides, channel.place, self._asks.get(channel)
-        assert sides is not None, "a running channel knows its sides"
+        assert sides is not None, "a running channel has its sides"
         same = ask is not None and ask.offset == channel.fetch_at and ask.leader_epoch == sides.source.epoch
         if ask is None or not same or ask.topic_id != sides.source_id:
             if ask is not None and ask.topic_id != sides.source_id:
                 self._session.forget(ask)
-            # Who is alone gets all there is room for: half of it would never look like enough to ask for more.
+            # A single channel gets the whole size: half of it would never count as full and let the size grow.
             share = self._size.bytes if self._asks.keys() <= {channel} else self._size.bytes // 2
             usual = max(_PARTITION_BYTES, share)
             size = SLOW_BYTES if channel.is_slow else min(usual, self._effort[channel].bytes)
@@ -352,6 +352,6 @@ class Fetcher:
         self._asked[place.topic, place.partition] = channel, channel.fetch_at, channel.opening
 
     def _forget(self, channel: Channel) -> None:
-        """Ask for nothing of a channel for now."""
+        """Remove a channel from the fetch for now."""
         self._session.forget(self._asks.pop(channel))
         del self._asked[channel.place.topic, channel.place.partition]

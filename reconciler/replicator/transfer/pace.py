@@ -1,8 +1,8 @@
 """How much one request may carry, and how much may be copied in a second.
 
 A request that takes longer than its time-out is lost, and the same request again would be lost again: requests become
-smaller after every silence, so that a slow line is not asked for ever for too much. Over a long round trip a window of
-small batches is too little: they are merged. `fetcher` and `sender` ask here.
+smaller after every missing answer, so that a slow line is not overloaded for ever. Over a long round trip a window of
+small batches is too little: they are merged. `fetcher` and `sender` use it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from typing import NamedTuple
 from reconciler.model.declared.flow import DEFAULT_LINGER
 
 _SMALLEST = 64 * 1024
-# So much may be made up for after a pause, and so much is read in advance, in seconds of the quota.
+# Seconds of the quota that may be sent at once after a pause, and that may be read in advance.
 _BURST_SECONDS = 0.2
 _AHEAD_SECONDS = 2.0
 # Batches of many records are merged as well where the window of a partition, five batches, would carry less than 10 MB
 # in a second.
 _WINDOW_RATE = 2_000_000
-# Over a line as short as this a usual fetch after the other is as quick as any; a busy broker takes as long at times.
+# Over a line as short as this (seconds) usual fetches one after the other are as quick as any; a busy broker takes as
+# long at times.
 _NEAR = 0.01
-# A fetch asks for what a long line carries in so many round trips; fewer leave it idle for longer.
+# A fetch may return what a long line carries in so many round trips; fewer leave it idle for longer.
 _TRIPS = 4
 # A line that carries so many times the usual fetch in these trips is worth several fetches at once, until each of them
-# gets less than a part of the usual one: who shares a slow line would only wait longer, until requests time out.
+# gets less than a part of the usual one: several over a slow line would only wait longer, until requests time out.
 _WORTH_MORE, _TOO_LITTLE = 3, 0.5
 _SHORTEST_TRANSFER = 0.001
-# For how many seconds at least the quickest answer counts, and for twice as many at most.
+# The quickest answer counts for at least so many seconds, and for twice as many at most.
 _REMEMBERED = 5.0
 LONG_WORK = 0.02
 """Seconds for which an answer may be worked through."""
@@ -61,7 +62,7 @@ class RequestSize:
 class RoundTrip:
     """How far away a broker is, and how large the batches are that are worth merging for that.
 
-    The quickest of the last answers tells: the others waited in queues, and a broker that is slow because the machine
+    The quickest of the last answers counts: the others waited in queues, and a broker that is slow because the machine
     is busy gets no quicker when merging keeps the machine busier.
     """
 
@@ -117,7 +118,7 @@ class FetchSize(RequestSize):
             now: monotonic seconds.
         """
         if waited and 2 * size >= min(self.bytes, self._usual):
-            # There was enough: the broker did not wait for more.
+            # The answer was full: the broker did not wait for more records.
             self._enough_at = now
             self._trip.took(waited, now)
             rate = size / max(took - waited, _SHORTEST_TRANSFER)
@@ -130,12 +131,12 @@ class FetchSize(RequestSize):
                 self.bytes = min(self._largest, 2 * self.bytes)
                 return
         elif now - self._enough_at > _REMEMBERED:
-            # Several readers for a trickle would only wake up more often.
+            # Several fetchers for low traffic would only wake up more often.
             self.is_wide = False
         self.grow()
 
     def is_full(self, now: float) -> bool:
-        """Tell whether there was enough for an answer a short while ago: there may be a backlog."""
+        """Return whether an answer was full a short while ago: there may be a backlog."""
         return now - self._enough_at <= _REMEMBERED
 
     def shrink(self) -> None:
@@ -146,14 +147,14 @@ class FetchSize(RequestSize):
 
 
 class Effort:
-    """How much one partition is asked for: an answer that takes long to work through holds the others and the lease up.
+    """The bytes to fetch of one partition: an answer that takes long to process delays the others and the lease.
 
     Args:
-        least: never less than that is asked for.
-        most: likewise more.
+        least: the fewest bytes of a fetch.
+        most: the most bytes of a fetch.
 
     Attributes:
-        bytes: that may be asked for.
+        bytes: the bytes to fetch.
     """
 
     def __init__(self, least: int, most: int) -> None:
@@ -162,7 +163,7 @@ class Effort:
         self.bytes = most
 
     def was_long(self, size: int, took: float) -> bool:
-        """Take note of an answer of so many bytes, and the seconds it took; return whether that was long."""
+        """Note an answer of so many bytes, and the seconds it took to process; return whether that was long."""
         if took > LONG_WORK:
             if size > self._least:
                 self.bytes = max(self._least, int(size * LONG_WORK / took))
@@ -177,7 +178,7 @@ class Pace(NamedTuple):
 
     Attributes:
         quota: bytes per second.
-        linger: for how many seconds a reader rests at most while records trickle in.
+        linger: the longest rest of a fetcher in seconds, while traffic is low.
     """
 
     quota: Quota
@@ -185,7 +186,7 @@ class Pace(NamedTuple):
 
 
 class FetchRest:
-    """How long to rest while records trickle in, so that they take about a twenty-fifth of a processor.
+    """How long to rest while traffic is low, so that it takes about a twenty-fifth of a processor.
 
     Args:
         longest: of a rest, in seconds; 0 never rests.
@@ -207,7 +208,7 @@ class FetchRest:
 
 
 class Quota:
-    """A token bucket that all writers of a task share; what does not fit is paid off by waiting.
+    """A token bucket that all senders of a task share; what exceeds it is paid off by waiting.
 
     Args:
         rate: bytes per second; None means no limit.

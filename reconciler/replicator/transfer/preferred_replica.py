@@ -1,7 +1,7 @@
-"""From which broker each channel is read: the source's leader, or a replica near us that the leader names (KIP-392).
+"""From which broker each channel is read: the source's leader, or the preferred read replica it names (KIP-392).
 
-All readers of a task share one. A leader that hears our rack answers with the replica to ask instead, and sends no
-records as long as it hears it; so when that replica fails, no rack is told for a while. Pure.
+All fetchers of a task share one. A leader that gets our rack answers with the replica to read from instead, and sends
+no records as long as it gets it; so when that replica fails, no rack is sent for a while. Pure.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from reconciler.replicator.partition.channel import Channel
 
-# For how many seconds nobody is told our rack after a replica has failed: about as long as it takes to be given up.
+# Seconds for which no rack is sent after a replica has failed: about as long as brokers take to give it up.
 _SHUNNED = 5.0
 
 
 class _Replica(NamedTuple):
-    """A replica that is read: which, in which opening of the channel, and until when (monotonic seconds)."""
+    """A replica that is read, in one opening of the channel, until a time (monotonic seconds)."""
 
     node: int
     opening: int
@@ -25,10 +25,10 @@ class _Replica(NamedTuple):
 
 
 class PreferredReplicas:
-    """Who is asked for the records of each channel.
+    """The broker from which each channel is read.
 
     Args:
-        rack: where we are; empty to read from the leaders alone.
+        rack: our rack; empty to read from the leaders alone.
         moved: called when a channel is to be read from another broker than before.
         trusted: for how many seconds a replica is read before the leader is asked again.
     """
@@ -41,7 +41,7 @@ class PreferredReplicas:
         self._silent_until = 0.0
 
     def node(self, channel: Channel) -> int | None:
-        """Return the broker that is asked for a channel's records; None while that is not known."""
+        """Return the broker from which a channel is read; None while it is not known."""
         if channel.sides is None:
             return None
         if self._near:
@@ -52,25 +52,25 @@ class PreferredReplicas:
         return channel.sides.source.node
 
     def rack(self, now: float) -> str:
-        """Return the rack to tell brokers at `now` (monotonic seconds)."""
+        """Return the rack to send in fetches at `now` (monotonic seconds)."""
         return self._rack if now >= self._silent_until else ""
 
     def is_replica(self, channel: Channel) -> bool:
-        """Tell whether a channel is read from somebody else than the leader."""
+        """Return whether a channel is read from another broker than the leader."""
         return channel.sides is not None and self.node(channel) != channel.sides.source.node
 
     def named(self, channel: Channel, node: int, now: float) -> None:
-        """Take note that the leader has named a replica that is nearer."""
+        """Note the replica that the leader has named for a channel."""
         self._near[channel] = _Replica(node, channel.opening, now + self._trusted)
         self._moved(channel)
 
     def failed(self, channel: Channel, now: float) -> None:
-        """Read from the leader again, as the replica did not answer or has not what we want."""
+        """Read from the leader again, as the replica did not answer or does not hold the offset."""
         self._silent_until = now + _SHUNNED
         self._back(channel)
 
     def look(self, channel: Channel, now: float) -> None:
-        """Ask the leader again from time to time: another replica may be better by now."""
+        """Read from the leader again when a replica's time is over: it may name a better one."""
         near = self._near.get(channel)
         if near is not None and (now >= near.until or near.opening != channel.opening):
             self._back(channel)

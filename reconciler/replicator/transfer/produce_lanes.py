@@ -1,8 +1,8 @@
-"""Over which of two lanes to a broker of the target a channel's batches leave, and how many requests are under way.
+"""Which of two connections to a target broker a channel's batches use, and how many requests are in flight.
 
-A broker serves the requests of one connection one after the other: it receives the next one when the last was written.
-With two of them it receives one while it writes the other. Order within a partition holds on one connection alone, so
-a channel changes lanes only while nothing of it is in flight. `sender` asks here. No I/O.
+A broker serves the requests of one connection in turn: it receives the next one when the last was written. With two
+connections, lanes, it receives one while it writes the other. Order within a partition holds on one connection alone,
+so a channel changes lanes only while nothing of it is in flight. `sender` uses it. No I/O.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import NamedTuple
 from reconciler.replicator.partition.channel import Channel
 
 FIRST, SECOND = 0, 1
-# Over a lane so many requests may be under way: more of them only wait in its socket.
+# So many requests may be in flight over a lane: more of them only wait in its socket.
 _REQUESTS = 5
-# Over two no more bytes may be under way than over one that carries large requests: they take memory.
+# Over two lanes no more bytes may be in flight than over one with large requests: they take memory.
 _BYTES = 20 * 2**20
 # The second lane is worth it behind so many requests, when one carries so many bytes, of several partitions.
 _BEHIND, _MUCH = 3, 256 * 1024
@@ -27,11 +27,11 @@ _NARROW = 10.0
 
 
 class LaneRequest(NamedTuple):
-    """How a request went.
+    """A request in flight.
 
     Attributes:
-        lane: over which it left.
-        size: its bytes, as far as they count.
+        lane: the lane it was sent over.
+        size: the bytes that count against the limit.
     """
 
     lane: int
@@ -42,14 +42,14 @@ class ProduceLanes:
     """The lanes to one broker. The second one is there from `widen` on until `narrow`, or until it fails.
 
     Attributes:
-        under_way: how many requests are under way over each lane.
-        are_two: whether something may leave over the second one, or is still under way there.
+        under_way: requests in flight, by lane.
+        are_two: whether the second lane may be used, or still has requests in flight.
     """
 
     def __init__(self) -> None:
         self.under_way = [0, 0]
         self._bytes = 0
-        # They differ while the second one is given up, and what is under way there is still to be answered.
+        # They differ while the second lane is given up, and its requests in flight are still to be answered.
         self.are_two = self._is_wide = False
         self._much_at = -math.inf
         self._lately: Channel | None = None
@@ -59,13 +59,14 @@ class ProduceLanes:
         self._narrow_until = -math.inf
 
     def has_room(self, lane: int) -> bool:
-        """Tell whether one more request may leave over a lane."""
-        # One with nothing under way always has: else the other, asked first, would take all the room of large batches.
+        """Return whether one more request may be sent over a lane."""
+        # A lane with nothing in flight always has room: else the other, asked first, would take all the room for large
+        # batches.
         fits = self._bytes < _BYTES or not self.are_two or not self.under_way[lane]
         return self.under_way[lane] < _REQUESTS and fits
 
     def left(self, lane: int, size: int) -> LaneRequest:
-        """Take note that a request of `size` bytes leaves over a lane; return what `ended` is to be told of it."""
+        """Note that a request of `size` bytes is sent over a lane; return it for `ended`."""
         self.under_way[lane] += 1
         self._bytes += size
         return LaneRequest(lane, size)
@@ -83,11 +84,11 @@ class ProduceLanes:
         return wanted
 
     def is_worth_more(self, size: int, channels: Sequence[Channel], now: float) -> bool:
-        """Tell of a request that is about to be sent whether a second lane would be of use.
+        """Return whether a second lane would help, given the request that is about to be sent.
 
         Args:
             size: its bytes.
-            channels: which it is about.
+            channels: the channels in it.
             now: monotonic seconds.
         """
         if size < _MUCH:
@@ -103,22 +104,22 @@ class ProduceLanes:
         self.are_two = self._is_wide = True
 
     def failed(self, now: float) -> None:
-        """Take note that the second lane has failed: for a while there is but one."""
+        """Note that the second lane has failed: for `_NARROW` seconds there is only one."""
         self._narrow_until = now + _NARROW
         self.narrow()
 
     def look(self, now: float) -> None:
-        """Have one lane if there was not much to send for a while."""
+        """Go back to one lane if there was little to send for a while."""
         if self._is_wide and now - self._much_at > _QUIET:
             self.narrow()
 
     def narrow(self) -> None:
-        """Have one lane, as soon as nothing is under way over the second one."""
+        """Go back to one lane, as soon as nothing is in flight over the second one."""
         self._is_wide = False
         self._forget()
 
     def ended(self, way: LaneRequest) -> None:
-        """Take note that a request was answered or lost."""
+        """Note that a request was answered or lost."""
         self.under_way[way.lane] -= 1
         self._bytes -= way.size
         if way.lane and not self._is_wide:

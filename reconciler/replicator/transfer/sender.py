@@ -1,9 +1,9 @@
-"""Writes to the target: requests with one batch for each channel that may send, several under way at once.
+"""Writes to the target: requests with one batch for each channel that may send, several in flight at once.
 
-`task` starts one writer for each broker that leads a remote partition, and offers it the channels that have something.
-A request leaves at once when nothing is under way; while something is, what is little gathers for a moment. Order
-within a partition is kept because requests leave in the order in which they were made, on one connection; behind much
-there is a second one, for other partitions (`produce_lanes`).
+`task` starts one sender for each broker that leads a remote partition, and offers it the channels that have batches. A
+request is sent at once when nothing is in flight; otherwise small batches gather for a moment. Order within a partition
+is kept because requests are sent in the order in which they were made, on one connection; under load there is a second
+one, for other partitions (`produce_lanes`).
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Sent = Sequence[tuple[Channel, Parcel]]
 
 _REQUEST_BYTES = 4 * 2**20
 _IDLE = 0.5
-# Less than this waits for more, but not for longer than that, and only while an answer is awaited.
+# Fewer bytes than this wait for more, at most for so many seconds, and only while an answer is awaited.
 _LITTLE = 64 * 1024
 _PATIENCE = 0.001
-# Of a trickle nobody counts the bytes.
+# Bytes of the fast path do not count against the lanes' limit.
 _BY_FAST_PATH = LaneRequest(FIRST, 0)
 
 
@@ -53,19 +53,19 @@ class Sender:
 
     Args:
         loop: the task's loop.
-        wires: to the target cluster: over the first one everything can go, over the second one what more there is; None
-            where one is enough.
+        wires: to the target cluster: the first takes all requests, the second more under load; None where one is
+            enough.
         node: the broker.
-        quota: what may be sent in a second, by all writers of the task together.
-        written: called with each parcel that stands at its own offset.
+        quota: bytes per second of all senders of the task together.
+        written: called with each parcel that was written at its own offset.
         made_room: called after each answer.
 
     Attributes:
-        bell: wakes it when something is to be sent that had to wait.
-        lanes: over which its requests leave.
+        bell: wakes it when something that had to wait can be sent.
+        lanes: the lanes of its requests.
         stopped: whether nothing more may be sent.
-        expressed: called with what came by an express and stands at its own offset; nobody, if nobody says otherwise.
-        transactional_id: of the producer whose transactions it writes into, if it writes into any.
+        expressed: called with what the fast path has written at its own offset; by default nothing is called.
+        transactional_id: of the producer whose transactions it writes into, if any.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Sender:
         self._most = wire.cluster.clients.producer.max_request_size
         self._size = RequestSize(self._most or _REQUEST_BYTES)
         self._dropped = DroppedRequests()
-        # Of which partition that is said.
+        # The partition with that reason.
         self._told: Channel | None = None
         self._trip = RoundTrip()
         self._failure: BaseException | None = None
@@ -102,27 +102,27 @@ class Sender:
         self.stopped = False
 
     async def run(self) -> None:
-        """Send what could not leave at once, until `stopped`; what is in flight then is still answered."""
+        """Send what could not be sent at once, until `stopped`; requests in flight then are still answered."""
         while not self.stopped:
             await self.bell.wait(self._send_ready() or _IDLE)
             self.lanes.look(time.monotonic())
 
     def offer(self, channels: Iterable[Channel]) -> None:
-        """Take note of channels that may have something to send, and send what may leave now."""
+        """Add channels that may have something to send, and send what may be sent now."""
         self._ready.update(dict.fromkeys(channels))
         if self._send_ready():
-            # Somebody has to wait for the time that it takes.
+            # `run` waits for as long as that takes.
             self.bell.ring()
 
     def raise_failure(self) -> None:
-        """Raise what went wrong while an answer was taken in: a fault of this program."""
+        """Raise the error of processing an answer: a fault of this program."""
         if self._failure is not None:
             raise self._failure
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
     def _send_ready(self) -> float:
-        """Send as much as may leave now; return for how many seconds the rest must wait, 0 for an answer or nothing."""
+        """Send as much as may be sent now; return the seconds that the rest must wait, 0 for an answer or nothing."""
         first = self._send_over(FIRST)
         if not self.lanes.are_two:
             return first
@@ -140,7 +140,7 @@ class Sender:
             if not sent:
                 return 0.0
             self._sent_at[lane] = now
-            # All of them are noted before one may be lost.
+            # All of them are counted before one may be lost.
             requests = [(one, self.lanes.left(lane, _size_of(one))) for one in self._within_bounds(sent)]
             for together, way in requests:
                 self._send(wire, way, together, now)
@@ -164,7 +164,7 @@ class Sender:
         size, most = 0, self._quota.request_bytes(min(self._size.bytes, self._bound or self._size.bytes))
         largest = self._dropped.most(now)
         for channel in tuple(self._ready):
-            # Whoever cannot send now is offered again when something arrives or is answered.
+            # A channel that cannot send now is offered again when something arrives or is answered.
             del self._ready[channel]
             if not channel.can_send() or channel.sides is None or channel.sides.target.node != self._node:
                 continue
@@ -177,7 +177,7 @@ class Sender:
             try:
                 parcel = channel.send(self._trip.small, now)
             except CannotPass:
-                # Its channel says why.
+                # The channel holds the reason.
                 continue
             sent.append((channel, parcel))
             if channel.queue.items:
@@ -191,7 +191,7 @@ class Sender:
         return sent
 
     def _within_bounds(self, sent: Sent) -> Sequence[Sent]:
-        """Return the requests that parcels leave in: where a bound is declared, the last may go beyond only alone."""
+        """Return parcels as requests: where a bound is set, the last parcel may exceed it only alone."""
         most = self._bound
         if most is None or len(sent) == 1 or _size_of(sent) <= most:
             return (sent,)
@@ -199,7 +199,7 @@ class Sender:
 
     @property
     def _bound(self) -> int | None:
-        """What requests may carry: by declaration, or as the broker closes connections on larger ones."""
+        """The bytes that requests may carry: as declared, or as the broker accepts."""
         found = self._dropped.bound
         return self._most if found is None else found if self._most is None else min(found, self._most)
 
@@ -214,7 +214,7 @@ class Sender:
         post(wire, self._node, asks, lost, answered, self.transactional_id)
 
     def _have_more(self) -> None:
-        """Have a second lane as soon as it is connected."""
+        """Connect a second lane, unless that is under way."""
         second = self._second
         if second is None or self._quota.is_bounded:
             return
@@ -226,7 +226,7 @@ class Sender:
             await second.connect()
             await second.reach(self._node)
         except (ConnectionLost, BrokerError):
-            # What is amiss with the broker, the first lane tells.
+            # A fault of the broker itself is reported by the first lane.
             self.lanes.failed(time.monotonic())
         except BaseException as failure:
             self._failure = self._failure or failure
@@ -234,10 +234,10 @@ class Sender:
             self.lanes.widen()
             self.bell.ring()
 
-    # --- express -----------------------------------------------------------------------------------------------------
+    # --- fast path ---------------------------------------------------------------------------------------------------
 
     def direct(self, by_id: bool) -> Direct | None:
-        """Return how to send what comes by an express; None where somebody waits already, or there are bounds.
+        """Return the connection for a fast path; None where channels wait already, or a quota or bound applies.
 
         Args:
             by_id: whether topics have ids.
@@ -245,13 +245,13 @@ class Sender:
         if self.stopped or self._ready or self._quota.is_bounded or self._most is not None or self.transactional_id:
             return None
         if self.lanes.are_two:
-            # An express goes over the first one, whatever is in flight over the second.
+            # The fast path uses the first lane, whatever is in flight over the second.
             return None
         direct = self._wire.direct_produce(self._node, by_id)
         return direct if direct is not None and direct.is_open else None
 
     def send_fast(self, direct: Direct, sent: Sequence[FastPathBatch], now: float) -> None:
-        """Send what came by an express."""
+        """Send the batches of a fast path."""
         self.lanes.under_way[FIRST] += 1
         self._sent_at[FIRST] = now
         batches = [(entry.target, entry.index, parcel.head, parcel.body) for entry, parcel in sent]
@@ -271,7 +271,7 @@ class Sender:
             for entry, parcel in sent:
                 entry.channel.stands(parcel, now)
             self.on_fast_written(sent)
-            # Who had no room in his window is not ready any more.
+            # A channel without room in its window is not in `_ready` any more.
             waiting = [entry.channel for entry, _ in sent if entry.channel.queue.items]
             if waiting or self._ready:
                 self.offer(waiting)
@@ -286,7 +286,7 @@ class Sender:
     # --- answers -----------------------------------------------------------------------------------------------------
 
     def _lost(self, sent: Sent, way: LaneRequest, error: ConnectionLost) -> None:
-        """Take note, while the connection falls, that no answer will come."""
+        """Note, while the connection is closed, that no answer will come."""
         self.lanes.ended(way)
         self._size.shrink()
         now = time.monotonic()
@@ -302,7 +302,7 @@ class Sender:
         self.bell.ring()
 
     def _answered(self, sent: Sent, way: LaneRequest, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
-        """Take an answer in, and send what waited for it; a failure here would be lost with the library's future."""
+        """Process an answer, and send what waited for it; an exception here would be lost with the library's future."""
         try:
             self.lanes.ended(way)
             now = time.monotonic()
@@ -327,7 +327,7 @@ class Sender:
                 self._written(channel, parcel)
 
     def _tell(self, sent: Sent) -> None:
-        """Say of one partition that runs, as long as it does, that requests are small and what helps."""
+        """Set a reason on one running partition: requests are kept small, and what helps."""
         running = (one for one, _ in sent if one.state is PartitionState.RUNNING and one.reason is None)
         if (channel := next(running, None)) is not None:
             channel.reason = self._closes()
