@@ -6,6 +6,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,9 +14,9 @@ from hypothesis import HealthCheck, settings
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
 
 # What helpers assert is told with its values, as in tests.
-pytest.register_assert_rewrite("tests.support", "tests.contract.kafka")
+pytest.register_assert_rewrite("tests.support", "tests.support.clusters.kafka")
 
-from tests.support import light, light_spark  # noqa: E402
+from tests.support.clusters import light, light_spark  # noqa: E402
 
 # A slow machine is no failure: only what an example finds counts.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,31 +29,38 @@ os.environ["ANABRANCH_PROVISIONER"] = "direct"
 
 # What takes longest, in this order: begun last, one process would work at it alone while the others are done.
 LONGEST = (
-    "test_kills",
-    "test_translated",
-    "test_failover_commands",
-    "test_readme",
-    "test_faults",
-    "test_replicate_command",
-    "test_declaration_in_force",
-    "test_failed_over_run",
-    "test_adopt_command",
-    "test_mirrormaker",
+    "integration/replicator/test_kills.py",
+    "integration/replicator/test_translated.py",
+    "integration/failover/test_commands.py",
+    "e2e/test_readme.py",
+    "integration/replicator/test_faults.py",
+    "integration/replicator/test_replicate.py",
+    "integration/cli/test_declaration_in_force.py",
+    "integration/failover/test_failed_over_run.py",
+    "integration/cli/test_adopt.py",
+    "integration/checkpoints/test_mirrormaker.py",
 )
 
 # Where `make test` looks for those that start Spark.
 WITH_SPARK = ("integration", "e2e")
 
+TESTS = Path(__file__).parent
+
 MakeClusters = Callable[..., tuple[EmbeddedCluster, ...]]
+
+
+def file(item: pytest.Item) -> str:
+    """Return the path of a test's file, within the folder of all tests."""
+    return item.path.relative_to(TESTS).as_posix()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest files begin first; all others keep their order. Refuse tests that `make test` would not find."""
     for item in items:
-        if item.get_closest_marker("spark") and item.path.parent.name not in WITH_SPARK:
+        if item.get_closest_marker("spark") and file(item).partition("/")[0] not in WITH_SPARK:
             message = f"{item.nodeid}: tests that start Spark stand in {' or '.join(WITH_SPARK)}"
             raise pytest.UsageError(message)
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: LONGEST.index(file(item)) if file(item) in LONGEST else len(LONGEST))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

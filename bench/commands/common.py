@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.machine import facts
+from bench.instruments.machine import facts
 
 _RESULTS = Path(__file__).parents[1] / "results"
 

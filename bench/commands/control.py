@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from bench.commands.common import count, new_command, publish, say
-from bench.control import control, control_report
+from bench.measures.control import control, control_report
 
 _TEXT = "measure how long plan and apply take for many topics and ACLs, and how many requests they send"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from bench.commands.common import count, new_command, publish, say
-from bench.crowd import crowd, crowd_report
-from bench.latency import Setting
-from bench.probe import Stream
+from bench.instruments.probe import Stream
+from bench.measures.crowd import crowd, crowd_report
+from bench.measures.latency import Setting
 
 _TEXT = "measure how soon thousands of mostly idle partitions run, what they cost, and how late a record is"
 

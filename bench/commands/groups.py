@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from bench.commands.common import count, new_command, publish, say
-from bench.groups import groups, groups_report
+from bench.measures.groups import groups, groups_report
 
 _TEXT = "measure how long a round takes that takes many consumer groups along"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from bench.commands.common import count, new_command, publish, say
-from bench.latency import Peer, Setting, latency
-from bench.latency_report import latency_report
-from bench.mm2 import TUNINGS, MirrorMaker2
-from bench.ours import Anabranch
-from bench.probe import Stream
+from bench.competitors.mm2 import TUNINGS, MirrorMaker2
+from bench.competitors.ours import Anabranch
+from bench.instruments.probe import Stream
+from bench.measures.latency import Peer, Setting, latency
+from bench.reports.latency import latency_report
 
 _TEXT = "measure what Anabranch and MirrorMaker 2 add to the way of a record from producer to consumer"
 

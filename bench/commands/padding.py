@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from bench.commands.common import count, new_command, publish, say
-from bench.load import Load
-from bench.padding import padding, padding_report
+from bench.measures.padding import padding, padding_report
+from bench.workload.load import Load
 
 _TEXT = "measure how long an empty remote partition takes to begin where a trimmed source does"
 

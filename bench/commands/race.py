@@ -7,15 +7,15 @@ import sys
 from dataclasses import replace
 
 from bench.commands.common import count, counts, new_command, publish, say
-from bench.competitor import Competitor
-from bench.follower import Follower
-from bench.line import leave_network
-from bench.load import CODECS, SMALLEST, Load
-from bench.mm2 import MirrorMaker2
-from bench.ours import Anabranch
-from bench.profiles import PROFILES, Profile
-from bench.race import race
-from bench.report import report
+from bench.competitors.base import Competitor
+from bench.competitors.follower import Follower
+from bench.competitors.mm2 import MirrorMaker2
+from bench.competitors.ours import Anabranch
+from bench.instruments.line import leave_network
+from bench.measures.race import race
+from bench.reports.race import report
+from bench.workload.load import CODECS, SMALLEST, Load
+from bench.workload.profiles import PROFILES, Profile
 from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.flow import OFFSETS_MODES, OffsetsMode
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from bench.commands.common import count, new_command, publish, say
-from bench.soak import Wear, soak
-from bench.soak_report import soak_report
+from bench.measures.soak import Wear, soak
+from bench.reports.soak import soak_report
 
 _TEXT = "work Anabranch for an hour and look whether its memory stays flat"
 _MB = 10**6

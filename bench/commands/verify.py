@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from bench.commands.common import count, new_command, publish, say
-from bench.load import CODECS, Load
-from bench.verify import verify, verify_report
+from bench.measures.verify import verify, verify_report
+from bench.workload.load import CODECS, Load
 
 _TEXT = "measure how long it takes to compare a copy with its original, beside two console consumers"
 

@@ -10,12 +10,12 @@ from reconciler.cli import failback
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
-from tests.contract.kafka import declared
-from tests.integration.payments import write as declare
-from tests.support.consumers import Run, Said
-from tests.support.failing_over import MakePair, Pair, copy_back
-from tests.support.trickles import Line
-from tests.support.trickles import make as make_topics
+from tests.support.clusters.consumers import Run, Said
+from tests.support.clusters.kafka import declared
+from tests.support.commands.failing_over import MakePair, Pair, copy_back
+from tests.support.commands.payments import write as declare
+from tests.support.replicator.trickles import Line
+from tests.support.replicator.trickles import make as make_topics
 
 
 @pytest.fixture

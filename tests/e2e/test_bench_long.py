@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from bench.control import control, control_report
-from bench.crowd import crowd, crowd_report
-from bench.latency import Peer, Setting, latency
-from bench.latency_report import latency_report
-from bench.load import Load
-from bench.mm2 import TUNINGS, MirrorMaker2
-from bench.ours import Anabranch
-from bench.padding import padding, padding_report
-from bench.probe import Stream
-from bench.soak import Wear, soak
-from bench.soak_report import soak_report
+from bench.competitors.mm2 import TUNINGS, MirrorMaker2
+from bench.competitors.ours import Anabranch
+from bench.instruments.probe import Stream
+from bench.measures.control import control, control_report
+from bench.measures.crowd import crowd, crowd_report
+from bench.measures.latency import Peer, Setting, latency
+from bench.measures.padding import padding, padding_report
+from bench.measures.soak import Wear, soak
+from bench.reports.latency import latency_report
+from bench.reports.soak import soak_report
+from bench.workload.load import Load
 
 MB = 10**6
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bench.follower import Follower
-from bench.load import Load
-from bench.mm2 import MirrorMaker2
-from bench.ours import Anabranch
-from bench.profiles import Profile
-from bench.race import race
-from bench.report import ratios, report
+from bench.competitors.follower import Follower
+from bench.competitors.mm2 import MirrorMaker2
+from bench.competitors.ours import Anabranch
+from bench.measures.race import race
+from bench.reports.race import ratios, report
+from bench.workload.load import Load
+from bench.workload.profiles import Profile
 
 
 @pytest.mark.long

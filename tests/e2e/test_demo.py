@@ -7,7 +7,7 @@ import re
 import pytest
 
 from reconciler.demo.story import PATTERNS
-from tests.integration.command import anabranch
+from tests.support.commands.command import anabranch
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,8 @@ import pytest
 from pulumi import automation
 
 from reconciler.embedded import EmbeddedCluster
-from tests.contract.kafka import create, grow, names, partitions, set_config, topic_configs, topic_id
-from tests.integration.command import anabranch
+from tests.support.clusters.kafka import create, grow, names, partitions, set_config, topic_configs, topic_id
+from tests.support.commands.command import anabranch
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,8 +18,8 @@ from reconciler.declare.rewrite import with_bootstraps
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
 from tests.conftest import MakeClusters
-from tests.contract.kafka import create, declared
-from tests.support.traffic import Traffic
+from tests.support.clusters.kafka import create, declared
+from tests.support.clusters.traffic import Traffic
 
 pytestmark = pytest.mark.spark
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forge_github import GitHubDouble
-from tests.support.forge_gitlab import GitLabDouble
-from tests.support.forges import ForgeDouble, Store
-from tests.support.gitops import Job
-from tests.support.sockets import Pair
+from tests.support.ci.forge_github import GitHubDouble
+from tests.support.ci.forge_gitlab import GitLabDouble
+from tests.support.ci.forges import ForgeDouble, Store
+from tests.support.ci.gitops import Job
+from tests.support.wire.sockets import Pair
 
 
 @pytest.fixture

@@ -1,0 +1,91 @@
+"""Tasks on the executors of a Spark cluster: one is lost, and no record with it; one with too few slots is refused."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.competitors.standalone import CORES, Standalone, standalone
+from reconciler.demo.compare import compare
+from reconciler.embedded import EmbeddedCluster
+from tests.support.clusters.kafka import create, declared
+from tests.support.clusters.scene import ON_EXECUTORS
+from tests.support.clusters.traffic import Traffic
+from tests.support.commands.command import anabranch
+from tests.support.replicator.replicating import Replicator, wait_until_copying
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS = 4
+END_SECONDS = 90
+ENVIRONMENT = 1
+
+DECLARATION = """\
+version: 1
+name: {name}
+clusters:
+  east: {{bootstrap: ["{source}"], datacenter: dc1}}
+  west: {{bootstrap: ["{target}"], datacenter: dc2}}
+{spark}flows:
+  - {{from: east, to: west, tasks: {tasks}, topics: {{include: ["{name}"]}}}}
+"""
+
+
+def lose_one(spark: Standalone) -> None:
+    """Kill the executor on one worker, of those that stand on both."""
+    there = spark.executors()
+    assert [len(executors) for executors in there] == [1, 1]
+    there[0][0].kill()
+
+
+def has_two(spark: Standalone) -> bool:
+    return sum(map(len, spark.executors())) == 2
+
+
+@pytest.mark.long
+def test_a_lost_executor_costs_no_record(
+    tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    name = f"s{topic_name[-8:]}"
+    file = tmp_path / "topology.yaml"
+    fields = {"name": name, "source": source_cluster.bootstrap, "target": target_cluster.bootstrap}
+    source, target = declared("east", source_cluster), declared("west", target_cluster)
+    create(source_cluster, name, PARTITIONS)
+    traffic = Traffic(source_cluster, name, PARTITIONS, 60_000, 20_000, per_second=1_000)
+    with standalone(tmp_path / "spark") as spark:
+        fields["spark"] = ON_EXECUTORS.format(master=spark.master)
+        file.write_text(DECLARATION.format(**fields, tasks=2))
+        assert anabranch("apply", file, "--yes").code == 0
+        traffic.start()
+        running = Replicator(file, tmp_path)
+        try:
+            before = wait_until_copying(target, running, 0.0)
+            assert [(status.task, len(status.partitions)) for status in before] == [(0, 2), (1, 2)]
+            lose_one(spark)
+            killed = time.time()
+            after = wait_until_copying(target, running, killed)
+            while len(after) < 2 or not has_two(spark):
+                assert time.time() < killed + END_SECONDS
+                after = wait_until_copying(target, running, killed)
+            traffic.finish()
+            running.terminate()
+            assert running.wait(END_SECONDS) == 0, running.said()
+            # One more run takes what the first had not copied yet.
+            last = Replicator(file, tmp_path, "--until-caught-up")
+            assert last.wait(4 * END_SECONDS) == 0, last.said()
+            last.end()
+        finally:
+            running.end()
+        for isolation in ("read_uncommitted", "read_committed"):
+            found = compare(source, name, target, f"east.{name}", isolation)
+            assert (found.is_identical, found.records) == (True, 60_000), found.different
+        tasks = 2 * CORES + 1
+        file.write_text(DECLARATION.format(**fields, tasks=tasks))
+        assert anabranch("apply", file, "--yes").code == 0
+        refused = anabranch("replicate", file, "--state-dir", tmp_path / "state")
+        said = " ".join(refused.stderr.split())
+        assert refused.code == ENVIRONMENT, said
+        assert f"{spark.master} gives {tasks - 1} slots, and there are {tasks} tasks" in said
+        assert "[AB321]" in said

@@ -1,0 +1,129 @@
+"""Plain English, measured: prose that speaks of code as of people, room by room. The numbers here may only fall."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+# Words that say of code what people do, and pronouns for persons where no person is meant.
+PERSONAL = re.compile(
+    r"\b(who|whom|whoever|nobody|nobody's|somebody|somebody's|someone|anybody|anyone|everybody|everybody's|everyone"
+    r"|tell|tells|told|telling|say|says|said|saying|hear|hears|heard|speak|speaks|spoke|spoken"
+    r"|want|wants|wanted|wishes|knows|asks|believes|thinks|sees|looks|minds|pretends|promises)\b",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
+CODE = re.compile(r"`[^`]*`")
+
+# How many personal words there may be in 1,000 words of docstrings and comments. Below 3 is the aim everywhere.
+MOST_IN_PROSE: dict[str, float] = {
+    "checkpoints": 22.3,
+    "cli": 28.9,
+    "client": 11.5,
+    "declare": 22.2,
+    "demo": 11.3,
+    "embedded": 9.1,
+    "failover": 20.8,
+    "model": 17.5,
+    "observe": 24.1,
+    "plan": 19.2,
+    "provision": 17.8,
+    "records": 8.3,
+    "replicator": 22.3,
+    "report": 15.3,
+    "starting": 0.0,
+    "state": 27.6,
+    "stream": 13.4,
+    "verify": 19.1,
+    "wire": 27.5,
+}
+# How many there may be in all messages of a room: texts that are printed, logged or raised.
+MOST_IN_MESSAGES: dict[str, int] = {
+    "checkpoints": 8,
+    "cli": 30,
+    "client": 0,
+    "declare": 16,
+    "demo": 0,
+    "embedded": 1,
+    "failover": 42,
+    "model": 29,
+    "observe": 1,
+    "plan": 42,
+    "provision": 4,
+    "records": 6,
+    "replicator": 38,
+    "report": 12,
+    "starting": 0,
+    "state": 14,
+    "stream": 0,
+    "verify": 9,
+    "wire": 4,
+}
+
+
+@cache
+def texts(room: str) -> tuple[str, str]:
+    """Return the prose and the messages of a room's files."""
+    prose: list[str] = []
+    messages: list[str] = []
+    path = ROOT / "reconciler" / room
+    for file in sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]:
+        source = file.read_text(encoding="utf-8")
+        documented = set()
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                first = node.body[0] if node.body else None
+                if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                    documented.add(id(first.value))
+                    prose.append(str(first.value.value))
+        messages += [
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented
+            if " " in node.value
+        ]
+        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+        prose += [token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT]
+    return CODE.sub("", "\n".join(prose)), "\n".join(messages)
+
+
+def rooms() -> list[str]:
+    """Return the folders and single files below `reconciler/`."""
+    found = {path.stem for path in (ROOT / "reconciler").iterdir() if path.suffix == ".py" or path.is_dir()}
+    return sorted(room for room in found if not room.startswith("_"))
+
+
+def personal(text: str) -> Counter[str]:
+    return Counter(found.lower() for found in PERSONAL.findall(text))
+
+
+def rate(text: str) -> float:
+    """Return personal words in 1,000 words."""
+    words = len(WORD.findall(text))
+    return 1_000 * personal(text).total() / words if words else 0.0
+
+
+def test_every_room_has_its_numbers() -> None:
+    assert sorted(MOST_IN_PROSE) == sorted(MOST_IN_MESSAGES) == rooms()
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_prose_speaks_of_code_as_of_code(room: str) -> None:
+    prose, _ = texts(room)
+    assert rate(prose) <= MOST_IN_PROSE[room], personal(prose)
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_messages_speak_of_things(room: str) -> None:
+    _, messages = texts(room)
+    assert personal(messages).total() <= MOST_IN_MESSAGES[room], personal(messages)

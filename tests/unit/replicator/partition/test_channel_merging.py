@@ -1,0 +1,129 @@
+"""A channel that merges small batches: sequence numbers and offsets count records, whatever batches they travel in."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.tasks.status import PartitionState
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.place import Standing
+from tests.support.records.batches import Content, decode
+from tests.support.replicator.channels import PLACE, SIDES, answer, feed, land, log, opened, send_all
+
+MESSAGE_TOO_LARGE = 10
+# More than any batch here has.
+LARGE = 1_000_000
+
+
+def merging(batch_size: int = 256 * 1024, sequence: int = 0) -> Channel:
+    channel = Channel(PLACE, batch_size=batch_size)
+    channel.open(SIDES, Standing(0, 77, 0, sequence))
+    return channel
+
+
+def test_what_waits_travels_together() -> None:
+    channel = merging()
+    feed(channel, log(0, 1))
+    (first,) = send_all(channel)
+    feed(channel, log(1, *(1,) * 9))
+    assert land(channel, first)
+    (rest,) = send_all(channel)
+    assert (rest.base_offset, rest.next_offset, rest.landing, rest.records) == (1, 10, 1, 9)
+    (sent,) = decode(rest.head + rest.body)
+    assert (sent.producer, sent.offset_deltas, sent.crc_is_valid) == ((77, 0, 1), tuple(range(9)), True)
+    assert land(channel, rest)
+    assert (channel.position, channel.queued_bytes) == (10, 0)
+
+
+def test_over_a_long_round_trip_larger_batches_travel_together_as_well() -> None:
+    channel = merging()
+    feed(channel, log(0, 62))
+    land(channel, channel.send())
+    feed(channel, log(62, 62, 1, 62))
+    assert channel.send().records == 62
+    whole = channel.send(LARGE)
+    assert (whole.base_offset, whole.next_offset, whole.records) == (124, 187, 63)
+
+
+def test_a_target_that_takes_no_merged_batch_gets_the_sources_own() -> None:
+    channel = merging()
+    feed(channel, log(0, *(1,) * 9))
+    (merged,) = send_all(channel)
+    assert not channel.answered(merged, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    assert channel.status().state is PartitionState.OPENING
+    channel.open(SIDES, Standing(0, 77, 0, 0))
+    feed(channel, log(0, *(1,) * 9))
+    fewer = channel.send()
+    assert 1 < fewer.records < merged.records
+    assert not channel.answered(fewer, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    channel.open(SIDES, Standing(0, 77, 0, 0))
+    feed(channel, log(0, 1, 1))
+    first = channel.send()
+    assert first.records == 1
+    # A single record that is too large needs somebody.
+    assert not channel.answered(first, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    found = channel.status()
+    assert (found.state, found.reason and found.reason.code) == (PartitionState.PARKED, "AB212")
+
+
+def test_of_several_that_are_refused_together_the_first_decides() -> None:
+    channel = merging(0)
+    feed(channel, log(0, 8))
+    assert land(channel, channel.send())
+    feed(channel, log(8, 64, 8, 200))
+    first, *others = send_all(channel)
+    for parcel in (first, *others):
+        assert not channel.answered(parcel, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    channel.open(SIDES, Standing(8, 77, 0, 8))
+    feed(channel, log(8, 64, 8, 200))
+    sizes = [item.size for item in channel.queue.items]
+    # Half of the last one would be more, half of the second one much less.
+    assert first.size // 4 < max(sizes) <= first.size // 2
+
+
+def test_a_batch_that_is_too_large_is_divided() -> None:
+    channel = merging(0)
+    whole = log(0, 64)
+    feed(channel, whole)
+    (first,) = send_all(channel)
+    assert not channel.answered(first, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    assert (channel.state, channel.reason and channel.reason.code) == (PartitionState.OPENING, "AB220")
+    channel.open(SIDES, Standing(0, 77, 0, 0))
+    feed(channel, whole)
+    found: list[int] = []
+    while channel.queue.items:
+        parcel = channel.send()
+        assert parcel.size <= first.size // 2
+        found.append(parcel.records)
+        assert land(channel, parcel)
+    assert (sum(found), channel.position) == (64, 64)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.integers(0, 3_000), st.data())
+@settings(deadline=None)
+def test_everything_arrives_once_in_order_whatever_is_merged(
+    counts: list[int], batch_size: int, data: st.DataObject
+) -> None:
+    whole, channel = log(0, *counts), merging(batch_size, 2**31 - 3)
+    feed(channel, whole)
+    contents: list[Content] = []
+    sequence, position = 2**31 - 3, 0
+    while channel.queue.items or channel.in_flight:
+        if channel.can_send() and (not channel.in_flight or data.draw(st.booleans())):
+            parcel = channel.send(data.draw(st.sampled_from((0, 100, LARGE))))
+            (sent,) = decode(parcel.head + parcel.body)
+            assert sent.producer == (77, 0, sequence)
+            assert parcel.base_offset == parcel.landing == position
+            sequence, position = (sequence + parcel.records) % 2**31, parcel.next_offset
+            contents += sent.contents
+        else:
+            assert land(channel, channel.in_flight[0])
+    assert contents == [content for batch in decode(whole) for content in batch.contents]
+    assert (channel.position, channel.queued_bytes) == (sum(counts), 0)
+
+
+def test_nothing_is_merged_unless_told() -> None:
+    channel = opened()
+    feed(channel, log(0, 1, 1))
+    assert [parcel.records for parcel in send_all(channel)] == [1]
