@@ -218,7 +218,7 @@ def test_no_number_is_too_large(name: str, number: str, tmp_path: Path) -> None:
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from reconciler.model import files
+from reconciler.model.base import files
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     files.read_json(Path(sys.argv[1]), 2**20)
