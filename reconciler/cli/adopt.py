@@ -9,14 +9,17 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
-from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
-from reconciler.cli.locking import Locks
-from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, show_plan, tell_away, tell_next
-from reconciler.cli.targeting import Topics, check_names
+from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology
+from reconciler.cli.deleting import go_on
+from reconciler.cli.planning import PlanFormat, print_outcome, show_plan, tell_next
+from reconciler.cli.targeting import Clusters, Topics
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import Plan
+from reconciler.operate.carrying import carry_out, refuse_when_moved_on, state_apart
+from reconciler.operate.locking import Locks
+from reconciler.operate.planning import report_away
+from reconciler.operate.targets import check_names, chosen_targets
 
 
 def adopt(
@@ -54,7 +57,7 @@ def adopt(
     # Before anybody has to wait for the lock.
     against = _compared(topology, targets, only) if rebuild and not no_verify else {}
     make = partial(_rebuilt, against=against) if rebuild else _adopted
-    with Locks(topology, targets, wait) as locks:
+    with Locks(topology, targets, wait, TERMINAL) as locks:
         plan = _planned(topology, targets, only, make, tells=True)
         show_plan(plan, output, asks=not yes)
         if not plan.changes_nothing and not yes:
@@ -79,7 +82,7 @@ def _planned(topology: Topology, targets: Sequence[str], only: Sequence[str], ma
 
     observed = _observed(topology, targets)
     if tells:
-        tell_away(observed)
+        report_away(observed, TERMINAL)
     check_names(only, known_names(topology, observed, targets))
     return make(topology, observed, targets, only)
 
@@ -87,7 +90,7 @@ def _planned(topology: Topology, targets: Sequence[str], only: Sequence[str], ma
 def _observed(topology: Topology, targets: Sequence[str]) -> Observed:
     from reconciler.observe.topology import observe
 
-    with stderr_console().status("looking at the clusters"):
+    with TERMINAL.working("looking at the clusters"):
         return observe(topology, targets, resting_may_be_away=True)
 
 

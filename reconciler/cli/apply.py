@@ -10,29 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
-from reconciler.cli.common import FORMAT, Files, as_written, load_topology, print_problems
-from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
-from reconciler.cli.locking import Locks
-from reconciler.cli.moving import move_journals
+from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology, print_problems
+from reconciler.cli.deleting import AllowDelete, allowances, confirm, go_on
 from reconciler.cli.owning import TakeOver
-from reconciler.cli.planning import (
-    Clusters,
-    PlanFormat,
-    PlanScope,
-    observe_and_plan,
-    planned_clusters,
-    show_plan,
-    tell_next,
-)
+from reconciler.cli.planning import PlanFormat, print_outcome, show_plan, tell_next
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
-from reconciler.cli.rollout import WaveGate
-from reconciler.cli.targeting import Topics
+from reconciler.cli.targeting import Clusters, Topics
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError, Problem, Refused
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.removals import DeletionKind
 from reconciler.model.planning.steps import Notice, Plan
+from reconciler.operate.carrying import carry_out, refuse_when_moved_on, refuse_while_copied, state_apart
+from reconciler.operate.locking import Locks
+from reconciler.operate.moving import move_journals
+from reconciler.operate.planning import PlanScope, observe_and_plan
+from reconciler.operate.rollout import WaveGate
+from reconciler.operate.targets import planned_clusters
 
 if TYPE_CHECKING:
     from reconciler.report.plan.file import SavedPlan
@@ -75,13 +69,15 @@ def apply(
     by = provisioning(provisioner, pulumi_dir, files)
     allowed = allowances(allow_delete) or {}
     reviewed = _read(topology, saved, clusters, target) if saved is not None else None
-    targets, notices = (reviewed.targets, ()) if reviewed is not None else planned_clusters(topology, clusters)
+    targets, notices = (
+        (reviewed.targets, ()) if reviewed is not None else planned_clusters(topology, clusters, TERMINAL)
+    )
     if reviewed is None and not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
         raise typer.BadParameter(message, param_hint="--yes")
     planning = _Planning(topology, targets, _scope(target, allowed, reviewed, notices), allowed, take_over)
     by.check_part(planning.scope.topics)
-    with Locks(topology, targets, wait) as locks:
+    with Locks(topology, targets, wait, TERMINAL) as locks:
         plan = planning.shown(output, yes) if reviewed is None else planning.checked(reviewed)
         if locks.take_rest(plan):
             # Where the lock is kept was made on the way; everything else must be as it was shown.
@@ -89,10 +85,9 @@ def apply(
         is_part = bool(planning.scope.topics)
         # What is not put in force no running task has.
         gate = None if is_part else WaveGate(max_lag, patience)
-        outcome = carry_out(topology, plan, locks, "applying", gate, by)
+        outcome = carry_out(topology, plan, locks, "applying", gate, by.make)
         if outcome.is_complete:
-            _keep_record(topology, plan, locks)
-            move_journals(topology, [alias for alias in targets if alias in locks.held], locks.check)
+            _settle(topology, plan, targets, locks)
     outcome.is_part = is_part
     print_outcome(plan, outcome, output)
     if output == "text" and outcome.is_complete and topology.flows_into(outcome.in_force):
@@ -101,14 +96,15 @@ def apply(
         raise typer.Exit(locks.interrupts.exit_code)
 
 
-def _keep_record(topology: Topology, plan: Plan, locks: Locks) -> None:
-    """Record what is in force where a former release has kept its digest alone; where that fails it is told only."""
+def _settle(topology: Topology, plan: Plan, targets: Sequence[str], locks: Locks) -> None:
+    """Bring records of former releases up to date: what is in force, where only its digest is kept, and journals."""
     from reconciler.provision.work import record_in_force
 
     try:
         record_in_force(topology, plan, locks.held, locks.check)
     except AnabranchError as error:
         print_problems(error.problems, severity="warning")
+    move_journals(topology, [alias for alias in targets if alias in locks.held], locks.check, TERMINAL)
 
 
 def _scope(
@@ -147,7 +143,7 @@ class _Planning:
             Refused: AB420, it deletes more than is allowed; AB421, something copies into what it deletes; AB447, what
                 it ends is another owner's.
         """
-        plan, observed = observe_and_plan(self.topology, self.targets, self.scope)
+        plan, observed = observe_and_plan(self.topology, self.targets, self.scope, reporter=TERMINAL)
         self._guard(plan, observed)
         return plan
 
@@ -157,7 +153,7 @@ class _Planning:
         Raises:
             Refused: AB407, the clusters have changed since the plan was shown; AB420, AB421 or AB447.
         """
-        plan, observed = observe_and_plan(self.topology, self.targets, self.scope)
+        plan, observed = observe_and_plan(self.topology, self.targets, self.scope, reporter=TERMINAL)
         show_plan(plan, output, asks=not yes)
         self._guard(plan, observed)
         if not plan.changes_nothing and not yes:
@@ -177,7 +173,7 @@ class _Planning:
         from reconciler.plan.findings.moved import moved
         from reconciler.report.plan.to_json import plan_json
 
-        plan, observed = observe_and_plan(self.topology, self.targets, self.scope)
+        plan, observed = observe_and_plan(self.topology, self.targets, self.scope, reporter=TERMINAL)
         if differences := moved(saved.plan, plan_json(plan)):
             raise Refused([Problem("AB407", str(saved.path), difference, _PLAN_AGAIN) for difference in differences])
         self._guard(plan, observed)

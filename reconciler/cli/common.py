@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +18,7 @@ import typer
 from reconciler.model.base.errors import Problem
 from reconciler.model.base.text import json_text
 from reconciler.model.declared.topology import Topology
+from reconciler.operate.reporter import Emphasis, Reporter
 
 if TYPE_CHECKING:
     from reconciler.cli.log import EventLog
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _logs: list[EventLog] = []
 # Whether values are written as YAML.
 _is_yaml = [False]
+_STYLES: dict[Emphasis, str | None] = {"detail": "dim", "info": None, "caution": "yellow"}
 
 TextOrJson = Literal["text", "json", "yaml"]
 
@@ -85,12 +88,12 @@ def log_to(log: EventLog | None) -> None:
     _logs[:] = [] if log is None else [log]
 
 
-def say(text: str) -> None:
+def say(text: str, style: str | None = "dim") -> None:
     """Print to stderr what has happened."""
     if _logs:
         _logs[-1].say(text)
     else:
-        stderr_console().print(text, style="dim")
+        stderr_console().print(text, style=style)
 
 
 def dim(text: str) -> Line:
@@ -179,6 +182,38 @@ def print_log(lines: Iterable[str]) -> None:
             _logs[-1].say(line.expandtabs())
             continue
         stderr_console().print(f"    {line.expandtabs()}", style="dim")
+
+
+class TerminalReporter(Reporter):
+    """Prints what operations report to stderr, or into the log that is open."""
+
+    def note(self, text: str, emphasis: Emphasis = "detail") -> None:
+        """Print a line: dim, plain, or yellow."""
+        say(text, _STYLES[emphasis])
+
+    def warn(self, problems: Iterable[Problem]) -> None:
+        """Print warnings."""
+        print_problems(problems, severity="warning")
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Show on a terminal that something is under way."""
+        with stderr_console().status(what):
+            yield
+
+    @contextmanager
+    def counting(self, what: str, total: int) -> Iterator[Callable[[], None]]:
+        """Show a progress bar on a terminal."""
+        from rich.progress import Progress
+
+        console = stderr_console()
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            bar = progress.add_task(what, total=total)
+            yield lambda: progress.advance(bar)
+
+
+TERMINAL = TerminalReporter()
+"""Passed to every operation that a command calls."""
 
 
 def _split_where(where: str) -> tuple[str, str]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from reconciler.cli.common import ask, stderr_console
-from reconciler.model.base.errors import Problem, Refused
 from reconciler.model.declared.topology import Topology
-from reconciler.model.planning.removals import DELETION_KINDS, DeleteTopic, DeletionKind
-from reconciler.model.planning.steps import Plan
+from reconciler.model.planning.removals import DELETION_KINDS, DeletionKind
 
 _OPTION = "--allow-delete"
 # Longer numbers are no counts.
@@ -46,28 +44,15 @@ def allowances(said: Sequence[str] | None) -> dict[DeletionKind, int] | None:
     return found
 
 
-def refuse_while_copied(topology: Topology, plan: Plan, declared: Mapping[str, str]) -> None:
-    """Make sure that nobody copies into what is to be deleted.
-
-    Args:
-        topology: what is declared.
-        plan: with its deletions.
-        declared: by alias, the digest of a declaration that takes these topics no longer; its runs are in nobody's way.
+def go_on() -> None:
+    """Ask whether to go on.
 
     Raises:
-        Refused: AB421, runs live that do.
-        Unreachable: AB310, a target does not answer.
-        EnvironmentFault: AB311, a status topic may not be read.
+        typer.Exit: the answer is not yes.
     """
-    from reconciler.state.running import Copiers
-
-    problems: list[Problem] = []
-    for cluster in plan.clusters:
-        steps = [step for step in cluster.steps if isinstance(step, DeleteTopic)]
-        with Copiers(topology.clusters[cluster.alias], topology.name) as copiers:
-            problems += copiers.still_copied(steps, declared.get(cluster.alias)).values()
-    if problems:
-        raise Refused(problems)
+    if (ask("Carry this out? [y/N]") or "").lower() not in {"y", "yes"}:
+        stderr_console().print("Nothing was changed.")
+        raise typer.Exit(1)
 
 
 def confirm(topology: Topology, deleted: int) -> None:

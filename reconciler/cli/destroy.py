@@ -9,19 +9,21 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.carrying import carry_out, print_outcome, refuse_when_moved_on
-from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
-from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
-from reconciler.cli.locking import Locks
+from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology
+from reconciler.cli.deleting import AllowDelete, allowances, confirm
 from reconciler.cli.owning import TakeOver
-from reconciler.cli.planning import Clusters, PlanFormat, answering, chosen_targets, show_plan, tell_away
-from reconciler.cli.targeting import Topics, check_names
+from reconciler.cli.planning import PlanFormat, print_outcome, show_plan
+from reconciler.cli.targeting import Clusters, Topics
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.outcome import Outcome
 from reconciler.model.planning.removals import DeletionKind
 from reconciler.model.planning.steps import Plan
+from reconciler.operate.carrying import carry_out, refuse_when_moved_on, refuse_while_copied
+from reconciler.operate.locking import Locks
+from reconciler.operate.planning import answering, report_away
+from reconciler.operate.targets import check_names, chosen_targets
 
 
 def destroy(
@@ -47,9 +49,9 @@ def destroy(
         raise typer.BadParameter(message, param_hint="--yes")
     # Of the clusters none but the targets are needed, not even to be there.
     between = tuple(flow for flow in topology.flows if flow.source in targets)
-    with Locks(replace(topology, flows=between), targets, wait) as locks:
+    with Locks(replace(topology, flows=between), targets, wait, TERMINAL) as locks:
         plan, observed = _planned(topology, targets, only)
-        tell_away(observed)
+        report_away(observed, TERMINAL)
         show_plan(plan, output, asks=not yes)
         _guard(topology, plan, observed, allowed, only, take_over)
         if not plan.changes_nothing and not yes:
@@ -82,7 +84,7 @@ def _planned(
     from reconciler.plan.part import ours
     from reconciler.plan.removal.destroy import destroy_plan
 
-    with stderr_console().status("looking at the clusters"):
+    with TERMINAL.working("looking at the clusters"):
         observed, unseen = observe_owned(topology, targets, resting_may_be_away=True)
     if unseen:
         raise Unreachable(unseen)

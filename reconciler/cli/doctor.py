@@ -20,11 +20,12 @@ from reconciler.cli.common import (
     stderr_console,
     stdout_console,
 )
-from reconciler.cli.planning import Clusters, chosen_targets
+from reconciler.cli.targeting import Clusters
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.health import Check, Machine
+from reconciler.operate.targets import chosen_targets
 
 if TYPE_CHECKING:
     from reconciler.observe.connection import Connection

@@ -9,18 +9,20 @@ import typer
 
 from reconciler.cli.common import (
     FORMAT,
+    TERMINAL,
     Files,
     as_written,
     load_topology,
     print_json,
     print_problems,
-    stderr_console,
     stdout_console,
 )
-from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, changed_clusters, tell_away
-from reconciler.cli.targeting import Topics, check_names
+from reconciler.cli.planning import DIFFERENT, PlanFormat
+from reconciler.cli.targeting import Clusters, Topics
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.planning.drift import Drift
+from reconciler.operate.planning import report_away
+from reconciler.operate.targets import changed_clusters, check_names
 
 
 def drift(
@@ -48,9 +50,9 @@ def drift(
 
     topology = load_topology(files)
     targets = changed_clusters(topology, clusters)
-    with stderr_console().status("looking at the clusters"):
+    with TERMINAL.working("looking at the clusters"):
         seen_or_away, unseen = observe_owned(topology, targets, resting_may_be_away=True)
-    tell_away(seen_or_away)
+    report_away(seen_or_away, TERMINAL)
     observed = {alias: seen for alias, seen in seen_or_away.items() if not seen.is_away}
     if target and not unseen:
         check_names(target, {name for seen in observed.values() for name in (*ours(topology, seen), *seen.names)})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reconciler.cli.common import (
+    TERMINAL,
     Files,
     TextOrJson,
     load_topology,
@@ -31,13 +32,13 @@ from reconciler.cli.failover import (
     chosen_flow,
     confirm,
 )
-from reconciler.cli.failover_acls import acl_plan, carry_acls_out
-from reconciler.cli.locking import Locks
 from reconciler.cli.offsets_options import OnlyForward, check_patterns
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
 from reconciler.model.recorded.failover import Allowance
+from reconciler.operate.failover.acls import acl_plan, carry_acls_out
+from reconciler.operate.locking import Locks
 
 if TYPE_CHECKING:
     from reconciler.failover.failback import Failback
@@ -177,7 +178,7 @@ def _carry_out(topology: Topology, coming: Failback, plans: tuple[FailbackPlan, 
     export, output = manner.export, manner.output
     console = stderr_console()
     # Locks look at the sources of all flows into the target; those of others need not answer.
-    with Locks(replace(topology, flows=()), (plan.target,), LOCK_SECONDS) as locks:
+    with Locks(replace(topology, flows=()), (plan.target,), LOCK_SECONDS, TERMINAL) as locks:
         locks.check(plan.target)
         coming.check_same(plan)
         if plan.state.phase == "ending":

@@ -11,6 +11,7 @@ import typer
 
 from reconciler.cli.common import (
     FORMAT,
+    TERMINAL,
     Files,
     TextOrJson,
     as_written,
@@ -21,14 +22,14 @@ from reconciler.cli.common import (
     stderr_console,
     stdout_console,
 )
-from reconciler.cli.failover_acls import acl_plan, carry_acls_out
-from reconciler.cli.locking import Locks
 from reconciler.cli.offsets_options import OnlyForward, check_patterns
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
 from reconciler.model.recorded.failover import Allowance
+from reconciler.operate.failover.acls import acl_plan, carry_acls_out
+from reconciler.operate.locking import Locks
 
 if TYPE_CHECKING:
     from reconciler.failover.failover import Failover
@@ -150,7 +151,7 @@ def _carry_out(topology: Topology, leaving: Failover, plans: tuple[FailoverPlan,
         locks.check(plan.target)
 
     # Locks look at the sources of all flows into the target: this one may be gone, and others need not answer.
-    with Locks(replace(topology, flows=()), (plan.target,), LOCK_SECONDS) as locks:
+    with Locks(replace(topology, flows=()), (plan.target,), LOCK_SECONDS, TERMINAL) as locks:
         leaving.check_same(plan)
         if manner.until_caught_up and plan.state is None:
             with stderr_console().status("waiting until everything is copied"):

@@ -41,6 +41,7 @@ from reconciler.cli.restart import restart
 from reconciler.cli.resume import resume
 from reconciler.cli.schema import schema
 from reconciler.cli.status import status
+from reconciler.cli.usage import as_usage
 from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.model.base.errors import AnabranchError, Problem
@@ -91,7 +92,7 @@ app = typer.Typer(
     cls=Grouped,
 )
 for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
+    app.command(_name)(as_usage(_command))
 app.add_typer(offsets, name="offsets")
 
 

@@ -9,24 +9,16 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
+from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology, stderr_console
 from reconciler.cli.deleting import AllowDelete, allowances
 from reconciler.cli.owning import TakeOver
-from reconciler.cli.planning import (
-    DIFFERENT,
-    Clusters,
-    PlanFormatOrPicture,
-    PlanScope,
-    observe_and_plan,
-    planned_clusters,
-    print_picture,
-    print_plan,
-    tell_next,
-)
-from reconciler.cli.targeting import Topics
+from reconciler.cli.planning import DIFFERENT, PlanFormatOrPicture, print_picture, print_plan, tell_next
+from reconciler.cli.targeting import Clusters, Topics
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import Plan
+from reconciler.operate.planning import PlanScope, observe_and_plan
+from reconciler.operate.targets import planned_clusters
 from reconciler.report.plan.to_markdown import SHORTEST
 
 Longest = Annotated[
@@ -74,11 +66,11 @@ def plan(
     _check_lengths(output, longest, whole)
     topology = load_topology(files)
     allowed = allowances(allow_delete)
-    targets, notices = planned_clusters(topology, clusters)
+    targets, notices = planned_clusters(topology, clusters, TERMINAL)
     scope = PlanScope(tuple(target or ()), frozenset(allowed or ()), notices)
     # The program declares data centres whole.
     entire = _data_centres_of(topology, targets) if observed_folder is not None else ()
-    planned, observed = observe_and_plan(topology, targets, scope, entire)
+    planned, observed = observe_and_plan(topology, targets, scope, entire, TERMINAL)
     if observed_folder is not None:
         _write_observed(observed_folder, topology, observed, entire)
     _write(planned, targets, scope, out, whole)

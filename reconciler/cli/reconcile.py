@@ -9,13 +9,14 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import TERMINAL, Files, print_problems, stderr_console, stdout_console
 from reconciler.cli.log import LogFormat, opened
-from reconciler.cli.patience import Patience, Wait
-from reconciler.cli.planning import Clusters
+from reconciler.cli.patience import Wait, seconds_of
+from reconciler.cli.targeting import Clusters
 from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.flow import Flow
 from reconciler.model.planning.outcome import Growth
+from reconciler.operate.patience import Patience
 
 _PAUSE_SECONDS = 0.5
 
@@ -30,14 +31,14 @@ def reconcile(
     log_format: LogFormat = "text",
 ) -> None:
     """Follow originals as replicate does beside copying: new topics, partitions, settings, ACLs. Deletes no topics."""
-    from reconciler.cli.following import growing
-    from reconciler.cli.gate import FlowGate
+    from reconciler.operate.flows.following import growing
+    from reconciler.operate.flows.gate import FlowGate
 
     signal.signal(signal.SIGTERM, _end)
-    patience = Patience(wait)
+    patience = Patience(seconds_of(wait), TERMINAL)
     # One look is for people, who read what was done where other commands print it.
     tell = _print if once else opened(log_format).say
-    gate = FlowGate(files, clusters, waits=not once)
+    gate = FlowGate(files, clusters, waits=not once, reporter=TERMINAL)
     try:
         while True:
             topology, _, flows = patience.until_answered(gate.passed)

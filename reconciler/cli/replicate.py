@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import Files, print_problems, say
+from reconciler.cli.common import TERMINAL, Files, print_problems, say
 from reconciler.cli.log import FlowLog, LogFormat, opened
-from reconciler.cli.patience import Patience, Wait
-from reconciler.cli.planning import Clusters
+from reconciler.cli.patience import Wait, seconds_of
+from reconciler.cli.targeting import Clusters
 from reconciler.model.base.errors import Problem, together
 from reconciler.model.base.files import make_private
 from reconciler.model.declared.datacenter import Spark
@@ -24,9 +24,10 @@ from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.operate.patience import Patience
 
 if TYPE_CHECKING:
-    from reconciler.cli.gate import FlowGate, Passed
+    from reconciler.operate.flows.gate import FlowGate, Passed
     from reconciler.replicator.driver.driver import RunOutcome
     from reconciler.replicator.driver.spark_session import LedgerFiles
 
@@ -70,18 +71,18 @@ def replicate(
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
     from reconciler.checkpoints.service.service import looking_after_groups
-    from reconciler.cli.following import growing
-    from reconciler.cli.gate import FlowGate
-    from reconciler.cli.moving import move_journals
+    from reconciler.operate.flows.following import growing
+    from reconciler.operate.flows.gate import FlowGate
+    from reconciler.operate.moving import move_journals
     from reconciler.replicator.driver.driver import Driver, RunEnding, RunOptions, RunOutcome, RunWatcher, new_run
 
     state, ledgers = made_state_dir(state_dir), _ledger_files(ledger, ledger_format)
-    patience, log = Patience(wait), opened(log_format)
-    gate = FlowGate(files, clusters, waits=not until_caught_up)
+    patience, log = Patience(seconds_of(wait), TERMINAL), opened(log_format)
+    gate = FlowGate(files, clusters, waits=not until_caught_up, reporter=TERMINAL)
 
     def begin() -> None:
         _check_flows(gate)
-        move_journals(gate.topology, gate.targets)
+        move_journals(gate.topology, gate.targets, reporter=TERMINAL)
         spark_of(gate.topology, gate.targets)
 
     def drive(passed: Passed) -> RunOutcome:

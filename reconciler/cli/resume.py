@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.steering import FlowName, SteeringWords, Topics, steer
+from reconciler.cli.steering import FlowName, Topics, steer
+from reconciler.operate.flows.steering import SteeringWords
 
 
 def resume(files: Files, flow: FlowName = None, topic: Topics = None) -> None:

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
-from reconciler.cli.planning import Clusters, chosen_targets
-from reconciler.cli.watching import Lookout, Show, StatusView, Watch, tell
+from reconciler.cli.targeting import Clusters
+from reconciler.cli.watching import Show, Watch, tell
+from reconciler.operate.targets import chosen_targets
+from reconciler.operate.watching import Lookout, StatusView
 
 
 def status(

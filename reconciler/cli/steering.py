@@ -1,22 +1,15 @@
-"""What `pause`, `resume` and `restart` share: which partitions are meant, telling them, and whether tasks obeyed."""
+"""What `pause`, `resume` and `restart` share: the options, and printing what became of each flow."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from reconciler.cli.common import stdout_console
-from reconciler.model.base.errors import AnabranchError, together
-from reconciler.model.base.text import shown
-from reconciler.model.declared.cluster import Cluster
-from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.recorded.pauses import PauseScope
-from reconciler.model.tasks.status import TaskStatus
+from reconciler.operate.flows.steering import SteeringWords, Tell, line, steered
 
 FlowName = Annotated[
     str | None,
@@ -29,190 +22,18 @@ Topics = Annotated[
     ),
 ]
 
-Tell = Callable[[Cluster, str, Sequence[PauseScope]], int]
-"""Tells scopes of a topology's flows into a cluster; returns where in its control topic tasks must have heard it."""
-
-# A task hears within a second; one that is between two rounds needs some more.
-_PATIENCE = 15.0
-_TICK = 0.2
-_SHOWN_NAMES = 12
-# Of the number of a partition.
-_DIGITS = 9
-
-
-@dataclass(frozen=True)
-class SteeringWords:
-    """What is printed of one flow.
-
-    Attributes:
-        done: what was done, such as `paused`.
-        nobody: what is said when no task runs; `{what}` stands for what was named.
-    """
-
-    done: str
-    nobody: str
-
 
 def steer(topology: Topology, flow: str | None, topics: Sequence[str] | None, tell: Tell, words: SteeringWords) -> None:
-    """Tell the tasks of the flows that are meant, wait until they have obeyed, and print what became of it.
+    """Steer the tasks of the chosen flows, and print for each flow what became of it.
 
     Raises:
-        typer.BadParameter: no such flow, topic or partition.
         typer.Exit: 1, some running tasks did not confirm it in time.
+        InvalidArgument: `flow` or `topic`, no such flow, topic or partition.
         Unreachable: AB310, a cluster does not answer.
         EnvironmentFault: AB311, a cluster refuses.
     """
-    flows = _flows(topology, flow)
-    targets = {one.target: topology.clusters[one.target] for one in flows}
-    heard = _listening(topology, targets)
-    statuses = heard()
-    meant = _meant(topology, flows, topics or (), statuses)
-    marks = {
-        alias: tell(
-            targets[alias], topology.name, [scope for one in meant if one.target == alias for scope in meant[one]]
-        )
-        for alias in {one.target for one in meant}
-    }
-    deadline = time.monotonic() + _PATIENCE
-    missing = [one for one in meant if _deaf(one, statuses[one.target], marks[one.target])]
-    while missing and time.monotonic() < deadline:
-        time.sleep(_TICK)
-        statuses = heard()
-        missing = [one for one in meant if _deaf(one, statuses[one.target], marks[one.target])]
-    for one, scopes in meant.items():
-        console = stdout_console()
-        live = len(_live(one, statuses[one.target]))
-        deaf = len(_deaf(one, statuses[one.target], marks[one.target]))
-        console.print(f"{one.source} → {one.target}   {_line(scopes, words, live, deaf)}")
-    if missing:
+    became = steered(topology, flow, topics or (), tell)
+    for one in became:
+        stdout_console().print(f"{one.flow.source} → {one.flow.target}   {line(one, words)}")
+    if any(one.unconfirmed for one in became):
         raise typer.Exit(1)
-
-
-def _listening(topology: Topology, targets: Mapping[str, Cluster]) -> Callable[[], dict[str, list[TaskStatus]]]:
-    """Begin to listen to some targets; return what asks for the newest words there, with the times of their hearing.
-
-    It listens for two seconds more where nothing else tells whether tasks live (`Hearing.doubtful`).
-    """
-    from reconciler.state.hearing import Hearing, await_sure
-    from reconciler.state.status import StatusReader, newest_runs
-
-    ears = {alias: (StatusReader(cluster, topology.name), Hearing()) for alias, cluster in targets.items()}
-
-    def hear() -> None:
-        for reader, hearing in ears.values():
-            # Flows of several topologies may have one name.
-            hearing.hear([word for word in reader.current() if word.is_of(topology.name)])
-
-    def is_in_doubt() -> bool:
-        now = time.time()
-        return any(hearing.doubtful(newest_runs(hearing.on_own_clock(), now)) for _, hearing in ears.values())
-
-    def heard() -> dict[str, list[TaskStatus]]:
-        hear()
-        await_sure(is_in_doubt, hear)
-        return {alias: hearing.on_own_clock() for alias, (_, hearing) in ears.items()}
-
-    return heard
-
-
-def _line(scopes: Sequence[PauseScope], words: SteeringWords, live: int, deaf: int) -> str:
-    what = ", ".join(str(scope) for scope in scopes)
-    if not live:
-        return words.nobody.format(what=what)
-    if deaf:
-        return f"{words.done} {what}, but {deaf} of {live} running tasks did not confirm it within {_PATIENCE:g} s"
-    return f"{words.done} {what}; confirmed by {live} running task{'s' if live > 1 else ''}"
-
-
-def _live(flow: Flow, statuses: Iterable[TaskStatus]) -> list[TaskStatus]:
-    now = time.time()
-    words = (status for status in statuses if status.flow == flow.name and status.is_live(now))
-    return [word for word in words if not word.is_held]
-
-
-def _deaf(flow: Flow, statuses: Iterable[TaskStatus], mark: int) -> list[TaskStatus]:
-    """Return the running tasks that have not yet listened up to `mark`, or do not understand what is told by now."""
-    return [status for status in _live(flow, statuses) if status.heard < mark or not status.topology]
-
-
-# --- what is meant ---------------------------------------------------------------------------------------------------
-
-
-def _flows(topology: Topology, name: str | None) -> tuple[Flow, ...]:
-    flows = tuple(flow for flow in topology.flows if flow.enabled)
-    chosen = tuple(flow for flow in flows if name in (None, flow.name))
-    if not chosen:
-        message = f"no enabled flow {name} is declared; there are {', '.join(flow.name for flow in flows) or 'none'}"
-        raise typer.BadParameter(message, param_hint="--flow")
-    return chosen
-
-
-def _meant(
-    topology: Topology, flows: Sequence[Flow], named: Sequence[str], statuses: dict[str, list[TaskStatus]]
-) -> dict[Flow, tuple[PauseScope, ...]]:
-    """Return what is meant by flow; each name must be known to one of the flows."""
-    if not named:
-        return {flow: (PauseScope(flow.name),) for flow in flows}
-    failures: list[AnabranchError] = []
-    known = {flow: _known(topology, flow, statuses[flow.target], failures) for flow in flows}
-    meant: dict[Flow, tuple[PauseScope, ...]] = {}
-    for name in dict.fromkeys(named):
-        found = False
-        for flow, topics in known.items():
-            if (scope := _scope(flow, topics, name)) is not None:
-                meant[flow] = (*meant.get(flow, ()), scope)
-                found = True
-        if not found and failures:
-            raise together(failures)
-        if not found:
-            raise typer.BadParameter(_unknown(name, known), param_hint="--topic")
-    return meant
-
-
-def _known(
-    topology: Topology, flow: Flow, statuses: Iterable[TaskStatus], failures: list[AnabranchError]
-) -> dict[str, int]:
-    """Return the flow's topics with their numbers of partitions, as its tasks and its source tell."""
-    from reconciler.observe.connection import Connection
-
-    known: dict[str, int] = {}
-    for status in statuses:
-        for partition in status.partitions if status.flow == flow.name else ():
-            known[partition.topic] = max(known.get(partition.topic, 0), partition.partition + 1)
-    try:
-        topics = Connection(topology.clusters[flow.source]).metadata.topics
-    except AnabranchError as error:
-        # A flow can be paused just because its source is gone.
-        failures.append(error)
-        return known
-    there = {name: len(topic.partitions) for name, topic in topics.items() if flow.takes(name, topology.aliases)}
-    return known | {name: max(count, known.get(name, 0)) for name, count in there.items()}
-
-
-def _scope(flow: Flow, topics: dict[str, int], name: str) -> PauseScope | None:
-    """Return what `TOPIC[/PARTITION]` names in a flow, by original or remote name; None when it has no such thing."""
-    wanted, slash, number = name.partition("/")
-    # A policy class may have no name for some topics, or not be installed here.
-    topic = wanted if wanted in topics else next((one for one in topics if wanted == _copy(flow, one)), None)
-    if topic is None:
-        return None
-    if not slash:
-        return PauseScope(flow.name, topic)
-    is_there = number.isdecimal() and len(number) <= _DIGITS and int(number) < topics[topic]
-    return PauseScope(flow.name, topic, int(number)) if is_there else None
-
-
-def _copy(flow: Flow, topic: str) -> str | None:
-    return flow.remote_topic(topic) if flow.nameless(topic) is None else None
-
-
-def _unknown(name: str, known: dict[Flow, dict[str, int]]) -> str:
-    wanted = name.partition("/")[0]
-    for flow, topics in known.items():
-        for topic, count in topics.items():
-            if wanted in (topic, _copy(flow, topic)):
-                return f"{name} is no partition: topic {topic} of flow {flow.name} has 0 to {count - 1}"
-    names = sorted({shown(topic) for topics in known.values() for topic in topics})
-    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    flows = ", ".join(flow.name for flow in known)
-    return f"no topic {wanted} in {flows}; there are {', '.join(names[:_SHOWN_NAMES]) or 'none'}{more}"

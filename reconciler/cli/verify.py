@@ -23,12 +23,13 @@ from reconciler.cli.common import (
     stderr_console,
     stdout_console,
 )
-from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
+from reconciler.cli.planning import PlanFormat
 from reconciler.cli.replicate import made_state_dir, not_made, spark_of
-from reconciler.cli.targeting import Topics
+from reconciler.cli.targeting import Clusters, Topics
 from reconciler.model.base.errors import Problem, Refused, Unreachable, together
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
+from reconciler.operate.targets import chosen_targets
 
 if TYPE_CHECKING:
     from reconciler.model.offsets.verification import Compared, Verification

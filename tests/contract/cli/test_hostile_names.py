@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from reconciler.cli.common import stderr_console
-from reconciler.cli.following import growing
 from reconciler.cli.main import main
 from reconciler.cli.replicate import warn
 from reconciler.declare import load
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.base.text import shown
 from reconciler.model.tasks.spec import FlowSpec
+from reconciler.operate.flows.following import growing
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.report.text.markdown import code
 from reconciler.state.journals.journal import Journal

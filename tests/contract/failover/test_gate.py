@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import gate as gates
-from reconciler.cli.gate import FlowGate
+from reconciler.cli.common import TERMINAL
 from reconciler.cli.main import main
 from reconciler.cli.replicate import _check_flows
 from reconciler.embedded import EmbeddedCluster
@@ -20,6 +19,8 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.recorded.declaration import digest_into
 from reconciler.model.recorded.failover import FailedOver
 from reconciler.model.tasks.status import STALE_SECONDS, TaskStatus
+from reconciler.operate.flows import gate as gates
+from reconciler.operate.flows.gate import FlowGate
 from reconciler.state.failovers import Failovers
 from reconciler.state.running import copying
 from reconciler.state.status import StatusReader
@@ -100,7 +101,10 @@ def said(reader: StatusReader, flow: str) -> list[TaskStatus]:
 
 
 def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
-    gate, reader = FlowGate((pair.path,), None, waits=True), StatusReader(pair.west, pair.facts["name"])
+    gate, reader = (
+        FlowGate((pair.path,), None, waits=True, reporter=TERMINAL),
+        StatusReader(pair.west, pair.facts["name"]),
+    )
     try:
         assert passing(gate) == [pair.one, pair.two]
         assert not looked_again(gate)
@@ -133,7 +137,7 @@ def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: py
 
 
 def test_a_run_that_begins_is_heard_of_until_its_tasks_speak(pair: Pair) -> None:
-    gate = FlowGate((pair.path,), None, waits=True)
+    gate = FlowGate((pair.path,), None, waits=True, reporter=TERMINAL)
 
     def spoken() -> list[TaskStatus]:
         return [word for one in (pair.one, pair.two) for word in copying(pair.west, gate.topology.name, one)]
@@ -172,7 +176,7 @@ def test_a_run_that_begins_is_heard_of_until_its_tasks_speak(pair: Pair) -> None
 
 def test_what_its_file_declares_suffices(pair: Pair) -> None:
     pair.write(", failed-over: true")
-    gate = FlowGate((pair.path,), None, waits=True)
+    gate = FlowGate((pair.path,), None, waits=True, reporter=TERMINAL)
     try:
         assert passing(gate) == [pair.two]
         assert gate.topology.flows[0].failed_over
@@ -184,7 +188,10 @@ def test_where_no_flow_is_left_it_waits_or_refuses(pair: Pair) -> None:
     pair.write(", failed-over: true")
     other = replace(pair.state(), flow=pair.two)
     pair.failovers.put(other)
-    refusing, waiting = FlowGate((pair.path,), None, waits=False), FlowGate((pair.path,), None, waits=True)
+    refusing, waiting = (
+        FlowGate((pair.path,), None, waits=False, reporter=TERMINAL),
+        FlowGate((pair.path,), None, waits=True, reporter=TERMINAL),
+    )
     try:
         with pytest.raises(Refused) as caught:
             refusing.passed()
@@ -207,7 +214,7 @@ def test_the_source_of_a_flow_that_is_failed_over_need_not_answer(pair: Pair) ->
         "flows:\n", '  gone: {bootstrap: ["127.0.0.1:1"]}\nflows:\n  - {from: gone, to: west, name: from-gone}\n'
     )
     pair.path.write_text(with_gone)
-    gate, over = FlowGate((pair.path,), None, waits=True), replace(pair.state(), flow="from-gone")
+    gate, over = FlowGate((pair.path,), None, waits=True, reporter=TERMINAL), replace(pair.state(), flow="from-gone")
     try:
         with pytest.raises(Unreachable, match="gone"):
             _check_flows(gate)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import pytest
 from confluent_kafka import Producer
 
-from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.acls.requirements import IMPLIED, Acl, Purpose
 from reconciler.model.base.errors import AnabranchError
@@ -26,6 +25,7 @@ from reconciler.model.names.selection import Selection
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.observe.topology import observe
+from reconciler.operate.flows.following import growing
 from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner

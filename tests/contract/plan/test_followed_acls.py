@@ -19,7 +19,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.acls.binding import Binding, OwnedBinding
 from reconciler.model.acls.requirements import ResourcePattern
@@ -31,6 +30,7 @@ from reconciler.model.names.selection import Selection
 from reconciler.model.planning.steps import GrantAcl, Plan, RevokeAcl
 from reconciler.observe.connection import Connection
 from reconciler.observe.topology import observe, observe_owned
+from reconciler.operate.flows.following import growing
 from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.plan.findings.drift import drift_of

@@ -9,7 +9,6 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.connection.references import Reference
@@ -24,6 +23,7 @@ from reconciler.model.planning.padding import Padding
 from reconciler.model.planning.steps import CreateTopic, Plan
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.observe.topology import observe
+from reconciler.operate.flows.following import growing
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.driver.refresh import Refresh

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import gate as gates
-from reconciler.cli.gate import FlowGate
+from reconciler.cli.common import TERMINAL
 from reconciler.cli.main import main
 from reconciler.cli.planning import DIFFERENT as CHANGES
 from reconciler.declare import load
@@ -28,6 +27,8 @@ from reconciler.model.recorded.declaration import DeclarationStanding, digest_in
 from reconciler.model.tasks.status import TaskStatus
 from reconciler.observe.elsewhere import in_force_elsewhere
 from reconciler.observe.topology import observe
+from reconciler.operate.flows import gate as gates
+from reconciler.operate.flows.gate import FlowGate
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.work import record_in_force
@@ -189,7 +190,7 @@ def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(files: Files, waits: bool = True) -> FlowGate:
-    return FlowGate((files.path,), None, waits)
+    return FlowGate((files.path,), None, waits, TERMINAL)
 
 
 def looked_again(gate: FlowGate) -> bool:
@@ -295,7 +296,7 @@ def test_the_gate_tells_who_runs_a_flow_with_another_digest(files: Files, capsys
     Journal(files.west, own(files.topology.name).status).ensure()
     word = TaskStatus.of_process(files.topology.flows[0], "a-run", "another")
     StatusWriter(files.west, files.topology.name).post_last(replace(word, task=0, tasks=1))
-    gate = FlowGate((files.path,), None, waits=True)
+    gate = FlowGate((files.path,), None, waits=True, reporter=TERMINAL)
     try:
         gate.passed()
     finally:

@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.moving import move_journals
-from reconciler.cli.posts import Post
-from reconciler.cli.watching import Lookout
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.acls.binding import Binding, OwnedBinding
@@ -30,6 +27,9 @@ from reconciler.model.recorded.pauses import PauseScope
 from reconciler.model.tasks.seal import Seal, new_key
 from reconciler.model.tasks.status import TaskStatus
 from reconciler.observe.topology import observe
+from reconciler.operate.flows.posts import Post
+from reconciler.operate.moving import move_journals
+from reconciler.operate.watching import Lookout
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.state import control, moving

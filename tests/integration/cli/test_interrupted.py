@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.interrupts import Interrupts
 from reconciler.cli.main import main
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
+from reconciler.operate.interrupts import Interrupts
 from reconciler.provision.work import Work
 from reconciler.state.declarations import Declarations
 from reconciler.state.journals.journal import Journal

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.cli.following import only_following
 from reconciler.model.acls.binding import Binding
 from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.planning.desired import DesiredTopic, TopicSetting
@@ -21,6 +20,7 @@ from reconciler.model.planning.steps import (
     RevokeAcl,
     Step,
 )
+from reconciler.operate.flows.following import only_following
 
 TOPIC = DesiredTopic("west", "east.orders", "east-west", "east", "orders", "id", 4, 1, "identical", ())
 OTHER = replace(TOPIC, name="east.users", flow="users")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import pytest
 import typer
 
-from reconciler.cli import common, patience
+from reconciler.cli import common
 from reconciler.cli.optional_values import with_values
-from reconciler.cli.patience import Patience
+from reconciler.cli.patience import seconds_of
 from reconciler.model.base.errors import EnvironmentFault, Problem, Unreachable
+from reconciler.operate.patience import Patience
+from reconciler.operate.reporter import Emphasis, Reporter
 
 
 def away(*aliases: str) -> Unreachable:
@@ -37,12 +40,22 @@ class Clusters:
         self.now += seconds
 
 
-@pytest.fixture(name="said")
-def fixture_said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    said: list[str] = []
-    monkeypatch.setattr(patience, "say", said.append)
-    monkeypatch.setattr(patience, "print_problems", lambda problems, **_: said.extend(map(str, problems)))
-    yield said
+class Kept(Reporter):
+    """Keeps what is reported."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def note(self, text: str, emphasis: Emphasis = "detail") -> None:
+        self.said.append(text)
+
+    def warn(self, problems: Iterable[Problem]) -> None:
+        self.said += map(str, problems)
+
+
+@pytest.fixture(name="kept")
+def fixture_kept() -> Kept:
+    return Kept()
 
 
 def clock(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,13 +63,13 @@ def clock(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", clusters.sleep)
 
 
-def test_each_change_is_said_once_and_pauses_grow(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_change_is_said_once_and_pauses_grow(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     clusters = Clusters(away("east", "west"), *[away("west")] * 7, "there")
     clock(clusters, monkeypatch)
-    assert Patience("forever").until_answered(clusters.ask) == "there"
+    assert Patience(math.inf, kept).until_answered(clusters.ask) == "there"
     assert clusters.pauses == [1, 2, 4, 8, 16, 30, 30, 30]
     waited = "does not answer; waiting for it — start it [AB310]"
-    assert said == [
+    assert kept.said == [
         f"cluster east: {waited}",
         f"cluster west: {waited}",
         f"cluster west: {waited}",
@@ -64,38 +77,36 @@ def test_each_change_is_said_once_and_pauses_grow(said: list[str], monkeypatch: 
     ]
 
 
-def test_without_it_nothing_is_waited_for_or_said(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_it_nothing_is_waited_for_or_said(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     clusters = Clusters(away("east"))
     clock(clusters, monkeypatch)
     with pytest.raises(Unreachable):
-        Patience(None).until_answered(clusters.ask)
-    assert (clusters.pauses, said) == ([], [])
+        Patience(0, kept).until_answered(clusters.ask)
+    assert (clusters.pauses, kept.said) == ([], [])
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [("5s", 5), ("0.1m", 6), ("1min", 60), ("2", 2)])
-def test_the_time_is_up_at_the_time(
-    wait: str, seconds: float, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_is_up_at_the_time(wait: str, seconds: float, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     clusters = Clusters(*[away("east")] * 99)
     clock(clusters, monkeypatch)
     with pytest.raises(Unreachable):
-        Patience(wait).until_answered(clusters.ask)
+        Patience(seconds_of(wait), kept).until_answered(clusters.ask)
     assert clusters.now == seconds
-    assert len(said) == 1
+    assert len(kept.said) == 1
 
 
-def test_what_waiting_does_not_mend_is_not_waited_for(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waiting_does_not_mend_is_not_waited_for(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     clusters = Clusters(EnvironmentFault(Problem("AB312", "cluster east", "does not let us in", "correct it")))
     clock(clusters, monkeypatch)
     with pytest.raises(EnvironmentFault):
-        Patience("forever").until_answered(clusters.ask)
-    assert (clusters.pauses, said) == ([], [])
+        Patience(math.inf, kept).until_answered(clusters.ask)
+    assert (clusters.pauses, kept.said) == ([], [])
 
 
 @pytest.mark.parametrize("wait", ["soon", "-1s", "5 d", "", "1e9"])
 def test_what_is_no_duration_is_refused(wait: str) -> None:
     with pytest.raises(typer.BadParameter, match="expected a duration such as 30s"):
-        Patience(wait)
+        seconds_of(wait)
 
 
 @pytest.mark.parametrize(

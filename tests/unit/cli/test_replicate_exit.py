@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.cli import replicate
 from reconciler.cli.main import main
-from reconciler.cli.patience import Patience
+from reconciler.operate.patience import Patience
 from reconciler.replicator.driver.driver import RunEnding, RunOutcome
 
 DECLARED = """\
@@ -53,6 +53,6 @@ class Waiting:
 
 def test_a_stop_before_anything_runs_says_by_what() -> None:
     outcome = replicate._drive_on(
-        cast("Any", Waiting()), lambda _passed: RunOutcome(RunEnding.CAUGHT_UP), lambda: None, Patience(None)
+        cast("Any", Waiting()), lambda _passed: RunOutcome(RunEnding.CAUGHT_UP), lambda: None, Patience(0)
     )
     assert outcome == RunOutcome(RunEnding.STOPPED, signal=signal.SIGTERM)

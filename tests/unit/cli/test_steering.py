@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import typer
 
-from reconciler.cli.steering import SteeringWords, _deaf, _flows, _line, _scope, _unknown
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.model.names.selection import Selection
 from reconciler.model.recorded.pauses import PauseScope
 from reconciler.model.tasks.status import TaskStatus
+from reconciler.operate.flows.steering import Steered, SteeringWords, _deaf, _flows, _scope, _unknown, line
+from reconciler.operate.targets import InvalidArgument
 
 FLOW = Flow("east-west", "east", "west", Selection((".*",)))
 BACK = Flow("west-east", "west", "east", Selection((".*",)))
@@ -55,12 +55,12 @@ def test_only_enabled_flows_are_meant() -> None:
     assert _flows(TOPOLOGY, None) == (FLOW, BACK)
     assert _flows(TOPOLOGY, "west-east") == (BACK,)
     for name in ("off", "nothing"):
-        with pytest.raises(typer.BadParameter, match=f"no enabled flow {name} .* east-west, west-east"):
+        with pytest.raises(InvalidArgument, match=f"no enabled flow {name} .* east-west, west-east"):
             _flows(TOPOLOGY, name)
 
 
 @pytest.mark.parametrize(
-    ("live", "deaf", "line"),
+    ("live", "deaf", "said"),
     [
         (1, 0, "paused orders/1, users; confirmed by 1 running task"),
         (3, 0, "paused orders/1, users; confirmed by 3 running tasks"),
@@ -68,8 +68,8 @@ def test_only_enabled_flows_are_meant() -> None:
         (0, 0, "paused orders/1, users; nobody runs"),
     ],
 )
-def test_it_says_who_confirmed(live: int, deaf: int, line: str) -> None:
-    assert _line(BOTH, WORDS, live, deaf) == line
+def test_it_says_who_confirmed(live: int, deaf: int, said: str) -> None:
+    assert line(Steered(FLOW, BOTH, live, deaf), WORDS) == said
 
 
 def test_a_task_confirms_by_having_listened_that_far(monkeypatch: pytest.MonkeyPatch) -> None:

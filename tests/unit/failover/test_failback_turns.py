@@ -10,11 +10,11 @@ import pytest
 import typer
 
 from reconciler.cli import failback
-from reconciler.cli.locking import Locks
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
 from reconciler.model.recorded.failover import FailbackPlan, FailedOver
+from reconciler.operate.locking import Locks
 from reconciler.report.failover import failback_lines
 
 TOPOLOGY = Topology("shop", {}, ())

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.cli.planning import changed_clusters
 from reconciler.model.acls.binding import ObservedBindings
 from reconciler.model.base.errors import Refused
 from reconciler.model.declared.cluster import Replicator
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import GrantAcl, Plan
+from reconciler.operate.targets import changed_clusters
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.plan.guardrails.waves import waves
 from reconciler.provision.work import Work

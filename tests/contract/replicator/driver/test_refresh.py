@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli.following import growing
-from reconciler.cli.planning import observe_and_plan
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import Problem, Unreachable
 from reconciler.model.declared.cluster import Cluster
@@ -20,6 +18,8 @@ from reconciler.model.names.selection import Selection
 from reconciler.model.planning.steps import AlterConfig
 from reconciler.model.recorded.pauses import PauseScope
 from reconciler.model.tasks.spec import FlowSpec
+from reconciler.operate.flows.following import growing
+from reconciler.operate.planning import observe_and_plan
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.replicator.partition.shares import Shares
 from reconciler.state import control

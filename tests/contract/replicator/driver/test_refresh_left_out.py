@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-from reconciler.cli.following import growing
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
@@ -12,6 +11,7 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.tasks.spec import FlowSpec
+from reconciler.operate.flows.following import growing
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-from reconciler.cli.following import growing
-from reconciler.cli.planning import observe_and_plan
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.limits import Limits
@@ -13,6 +11,8 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.steps import CreateTopic
 from reconciler.model.tasks.spec import FlowSpec
+from reconciler.operate.flows.following import growing
+from reconciler.operate.planning import observe_and_plan
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own

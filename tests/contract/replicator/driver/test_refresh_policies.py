@@ -6,8 +6,6 @@ import uuid
 
 import pytest
 
-from reconciler.cli.following import growing
-from reconciler.cli.planning import observe_and_plan
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import Refused
 from reconciler.model.declared.flow import Flow
@@ -16,6 +14,8 @@ from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
 from reconciler.model.tasks.spec import FlowSpec
+from reconciler.operate.flows.following import growing
+from reconciler.operate.planning import observe_and_plan
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.state.journals.journal import Journal

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.cli.following import only_following
 from reconciler.model.acls.binding import Binding, ObservedBindings, OwnedBinding, Permission
 from reconciler.model.acls.requirements import ALL, ResourcePattern
 from reconciler.model.connection.security import Security
@@ -16,6 +15,7 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import AclChange, CreateTopic, GrantAcl, Plan, RevokeAcl
+from reconciler.operate.flows.following import only_following
 from reconciler.plan.acls.bindings import unfollowed
 from reconciler.plan.acls.failover_acls import failover_acl_plan
 from reconciler.plan.build import with_acls_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.cli.following import _within_growth
 from reconciler.model.declared.limits import Beyond, Limits
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.outcome import Growth
 from reconciler.model.planning.steps import AddPartitions, CreateTopic
+from reconciler.operate.flows.following import _within_growth
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.copies.limits import within_limits
 from reconciler.plan.copies.offsets import limited

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.cli.rollout import WaveGate, in_waves
-from reconciler.cli.watching import Lookout, StatusView
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.datacenter import DataCenter
@@ -19,6 +17,8 @@ from reconciler.model.planning.outcome import Failure, Outcome, Skipped
 from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan
 from reconciler.model.recorded.declaration import digest_into
 from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.operate.rollout import WaveGate, in_waves
+from reconciler.operate.watching import Lookout, StatusView
 from reconciler.plan.guardrails.waves import about_groups, objections, parked, waves
 
 HUB, OSLO, PARIS, ROME = "hub", "oslo", "paris", "rome"

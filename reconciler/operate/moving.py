@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
-from reconciler.cli.common import print_problems, say
 from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.topology import Topology
+from reconciler.operate.reporter import SILENT, Reporter
 
 # Another process moves them later: one that may, or when the apply is done.
 _NOT_OURS = frozenset({"AB311", "AB501"})
 
 
-def move_journals(topology: Topology, targets: Sequence[str], check: Callable[[str], None] | None = None) -> None:
+def move_journals(
+    topology: Topology,
+    targets: Sequence[str],
+    check: Callable[[str], None] | None = None,
+    reporter: Reporter = SILENT,
+) -> None:
     """Move the journals that are still shared, where no process works with them.
 
     What cannot be moved goes on as it is. A warning is printed, unless a permission is missing or an apply is at work
@@ -24,6 +29,7 @@ def move_journals(topology: Topology, targets: Sequence[str], check: Callable[[s
         targets: aliases of targets.
         check: asked before each move, by alias, whether the lock of apply is still ours, for a caller that holds it;
             raises an AnabranchError where it is not. Without one the lock is taken here, if it is free.
+        reporter: receives what was moved, and warnings.
     """
     from reconciler.state.journals import home
     from reconciler.state.lock import Lock
@@ -45,9 +51,9 @@ def move_journals(topology: Topology, targets: Sequence[str], check: Callable[[s
                 else:
                     check(alias)
                 move(cluster, whose)
-            say(f"journals of {topology.name} moved to topics of their own at {alias}")
+            reporter.note(f"journals of {topology.name} moved to topics of their own at {alias}")
         except AnabranchError as error:
             # How far it has come the cluster tells.
             home.forget(cluster, topology.name)
             told = [problem for problem in error.problems if problem.code not in _NOT_OURS]
-            print_problems(told, severity="warning")
+            reporter.warn(told)

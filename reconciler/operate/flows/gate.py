@@ -14,11 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import typer
-
-from reconciler.cli.common import load_topology, print_problems, say
-from reconciler.cli.planning import chosen_targets
-from reconciler.cli.posts import Post, Repeating
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError, Problem, Refused
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
@@ -27,6 +22,9 @@ from reconciler.model.recorded.declaration import digest_into
 from reconciler.model.recorded.failed_flows import failed_flows, why_resting
 from reconciler.model.recorded.failover import FailedOver
 from reconciler.model.tasks.status import TaskStatus
+from reconciler.operate.flows.posts import Post, Repeating
+from reconciler.operate.reporter import SILENT, Reporter
+from reconciler.operate.targets import InvalidArgument, chosen_targets
 from reconciler.replicator.driver.driver import new_run
 
 _LOOK_EVERY = 1.0
@@ -59,6 +57,7 @@ class FlowGate:
         files: the topology files.
         clusters: what `--clusters` names.
         waits: whether flows that may not run are waited for; else they are an error.
+        reporter: receives what waits, what runs and why.
 
     Attributes:
         topology: the declaration that this process has.
@@ -67,12 +66,15 @@ class FlowGate:
         DeclaredInputError: with every problem of every file.
     """
 
-    def __init__(self, files: Sequence[Path], clusters: Sequence[str] | None, waits: bool) -> None:
+    def __init__(
+        self, files: Sequence[Path], clusters: Sequence[str] | None, waits: bool, reporter: Reporter = SILENT
+    ) -> None:
+        self._reporter = reporter
         self._files = tuple(files)
         self._clusters = clusters
         self._waits = waits
         self._versions = _versions(self._files)
-        self.topology = load_topology(self._files)
+        self.topology = self._load()
         self._newest = self.topology
         self._passed: set[str] = set()
         self._resting: Resting = {}
@@ -81,6 +83,11 @@ class FlowGate:
         self._starting: tuple[str, ...] = ()
         self._repeating: Repeating | None = None
         self._posts: dict[Cluster, Post] = {}
+
+    def _load(self) -> Topology:
+        from reconciler import declare
+
+        return declare.load(self._files, warn=lambda warning: self._reporter.warn((warning,)))
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -147,13 +154,13 @@ class FlowGate:
             return False
         for alias in sorted(self._passed):
             if objection := objections.get(alias):
-                say(f"{alias}: {objection.message}: its flows are drained")
+                self._reporter.note(f"{alias}: {objection.message}: its flows are drained")
         if moved:
-            say("the journals were moved to topics of their own: flows are drained")
+            self._reporter.note("the journals were moved to topics of their own: flows are drained")
         for flow in sorted(news & resting.keys()):
-            say(f"flow {flow}: {why_resting(flow, resting[flow])}; it is drained")
+            self._reporter.note(f"flow {flow}: {why_resting(flow, resting[flow])}; it is drained")
         for flow in sorted(news - resting.keys()):
-            say(f"flow {flow}: failed over no longer; it runs again")
+            self._reporter.note(f"flow {flow}: failed over no longer; it runs again")
         return True
 
     def announce(self, flows: Sequence[Flow]) -> bool:
@@ -238,12 +245,12 @@ class FlowGate:
         if versions != self._versions:
             self._versions, self._next_newest = versions, 0.0
             try:
-                newest = load_topology(self._files)
+                newest = self._load()
                 flows = newest.flows_into(chosen_targets(newest, self._clusters))
             except DeclaredInputError as error:
-                print_problems(error.problems, severity="warning")
-            except typer.BadParameter as error:
-                say(error.message)
+                self._reporter.warn(error.problems)
+            except InvalidArgument as error:
+                self._reporter.note(error.message)
             else:
                 # Files without a flow for this process are as good as none.
                 self._newest = newest if flows else self._newest
@@ -253,7 +260,7 @@ class FlowGate:
                 then = _passing(self._objections(self._newest))
             except AnabranchError as error:
                 # A target that only the newer files name must not stop the look at what runs, nor end who waits.
-                print_problems(error.problems, severity="warning")
+                self._reporter.warn(error.problems)
                 self._next_newest = time.monotonic() + _SAY_EVERY
                 return
             if not now or now < then:
@@ -264,9 +271,9 @@ class FlowGate:
     def _tell_passed(self, alias: str) -> None:
         post, digest = self._post(self.topology, alias), digest_into(self.topology, alias)
         in_force = post.history().in_force or "nothing was ever put in force by `anabranch apply`"
-        say(f"{alias}: {in_force}; what the files declare runs, digest {digest}")
+        self._reporter.note(f"{alias}: {in_force}; what the files declare runs, digest {digest}")
         for holder in post.holders(self.topology.flows_into((alias,)), digest):
-            say(f"{alias}: {holder}; its partitions are taken over when it ends")
+            self._reporter.note(f"{alias}: {holder}; its partitions are taken over when it ends")
 
     def _tell(self, objections: Mapping[str, Problem | None]) -> None:
         """Say which flows wait and why: in their status topics, and on stderr when it is news or was long ago."""
@@ -284,10 +291,10 @@ class FlowGate:
             starting = [flow for flow in flows if flow.name in self._starting and flow.name not in self._resting]
             said += [TaskStatus.of_process(flow, self._run, digest, waiting=_SAID_OF_START) for flow in starting]
             post.say([replace(word, starting=word.waiting == _SAID_OF_START) for word in said])
-            print_problems([problem for _, problem in resting if post.is_news(problem)], severity="warning")
+            self._reporter.warn([problem for _, problem in resting if post.is_news(problem)])
             if objection and post.is_news(objection):
                 held = "".join(f"; {holder}" for holder in post.holders(flows, digest))
-                print_problems((replace(objection, message=objection.message + held),), severity="warning")
+                self._reporter.warn((replace(objection, message=objection.message + held),))
 
 
 def _passing(objections: Mapping[str, Problem | None]) -> set[str]:

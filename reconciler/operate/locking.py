@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from reconciler.cli.common import stderr_console
-from reconciler.cli.interrupts import Interrupts
 from reconciler.model.base.errors import Locked, Problem
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
+from reconciler.operate.interrupts import Interrupts
+from reconciler.operate.reporter import SILENT, Reporter
 
 if TYPE_CHECKING:
     from reconciler.state.lock import Lock
@@ -26,6 +26,7 @@ class Locks:
         topology: whose things are changed.
         targets: aliases of the targets.
         wait: seconds to wait for each lock.
+        reporter: receives progress and what becomes of signals.
 
     Raises:
         Locked: AB501, another apply is at work and did not end in time; AB323, the journals were moved meanwhile.
@@ -33,13 +34,14 @@ class Locks:
         EnvironmentFault: AB304, AB306, AB307, AB311, AB312, AB318 or AB319, they do not let us in, or write.
     """
 
-    def __init__(self, topology: Topology, targets: Sequence[str], wait: float) -> None:
+    def __init__(self, topology: Topology, targets: Sequence[str], wait: float, reporter: Reporter = SILENT) -> None:
         self._topology = topology
         # In one order for everybody, whatever the files look like: two that wait for each other would never end.
         self._targets = sorted(targets)
         self._wait = wait
         self._held: dict[str, Lock] = {}
-        self.interrupts = Interrupts()
+        self.reporter = reporter
+        self.interrupts = Interrupts(reporter)
 
     def __enter__(self) -> Self:
         from reconciler.observe.topology import connect
@@ -100,7 +102,7 @@ class Locks:
 
         cluster, name = self._topology.clusters[alias], self._topology.name
         lock = Lock(cluster, name)
-        with stderr_console().status(f"waiting for the lock of {alias}"):
+        with self.reporter.working(f"waiting for the lock of {alias}"):
             lock.take(self._wait)
         self._held[alias] = lock
         if not home.journals(cluster, name).is_own and home.decide(cluster, name).is_own:

@@ -12,8 +12,8 @@ import threading
 from types import FrameType
 from typing import Any
 
-from reconciler.cli.common import stderr_console
 from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.operate.reporter import SILENT, Reporter
 
 _ENDING = "Interrupted: what is under way is finished, and nothing else is begun; once more ends at once."
 _NOTHING = "Interrupted: nothing was changed."
@@ -23,7 +23,8 @@ _AT_ONCE = "Interrupted: what was done stays done, and `anabranch plan` shows wh
 class Interrupts:
     """Hears Ctrl-C and SIGTERM between `begin` and `end`; in any other thread than the main one it hears nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, reporter: Reporter = SILENT) -> None:
+        self._reporter = reporter
         self._former: dict[signal.Signals, Any] = {}
         self._is_changing = False
         self._noted: signal.Signals | None = None
@@ -74,8 +75,8 @@ class Interrupts:
         heard = signal.Signals(number)
         if self._is_changing and self._noted is None:
             self._noted = heard
-            stderr_console().print(_ENDING)
+            self._reporter.note(_ENDING, "info")
             return
-        stderr_console().print(_AT_ONCE if self._is_changing else _NOTHING)
+        self._reporter.note(_AT_ONCE if self._is_changing else _NOTHING, "info")
         # Not an error of ours: nobody on the way may take it for one.
         raise SystemExit(128 + heard)

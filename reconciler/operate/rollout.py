@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reconciler.cli.common import stderr_console
-from reconciler.cli.interrupts import Interrupts
-from reconciler.cli.watching import Lookout
 from reconciler.model.base.errors import AnabranchError, Problem
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.outcome import Failure, Outcome, Skipped
 from reconciler.model.planning.steps import Plan
+from reconciler.operate.interrupts import Interrupts
+from reconciler.operate.reporter import SILENT, Reporter
+from reconciler.operate.watching import Lookout
 
 if TYPE_CHECKING:
     from reconciler.plan.guardrails.waves import Place
@@ -44,6 +44,7 @@ def in_waves(
     gate: WaveGate | None,
     apply: Callable[[Plan], Outcome],
     interrupts: Interrupts | None = None,
+    reporter: Reporter = SILENT,
 ) -> Outcome:
     """Carry a plan out, and tell what became of every step of every wave.
 
@@ -53,6 +54,7 @@ def in_waves(
         gate: what must hold between two waves, beside that the first is done; None where nothing runs by the plan.
         apply: carries one wave out.
         interrupts: whether we are to end meanwhile.
+        reporter: receives a note as each wave begins.
     """
     from reconciler.plan.guardrails.waves import parked, waves
 
@@ -61,7 +63,7 @@ def in_waves(
         return apply(plan)
     interrupts = interrupts or Interrupts()
     if gate is None:
-        return _one_after_the_other(parts, apply, lambda aliases: interrupts.problem)
+        return _one_after_the_other(parts, apply, lambda aliases: interrupts.problem, reporter)
     with closing(
         Lookout(topology, [cluster.alias for cluster in plan.clusters], with_in_force=True, with_groups=True)
     ) as lookout:
@@ -73,16 +75,19 @@ def in_waves(
             said = _await(ask, gate.patience, lambda: interrupts.problem is not None)
             return interrupts.problem or (_stopped(said, gate) if said else None)
 
-        return _one_after_the_other(parts, apply, stands_against)
+        return _one_after_the_other(parts, apply, stands_against, reporter)
 
 
 def _one_after_the_other(
-    parts: Sequence[Plan], apply: Callable[[Plan], Outcome], stands_against: Callable[[Sequence[str]], Problem | None]
+    parts: Sequence[Plan],
+    apply: Callable[[Plan], Outcome],
+    stands_against: Callable[[Sequence[str]], Problem | None],
+    reporter: Reporter,
 ) -> Outcome:
     outcome = Outcome()
     for number, part in enumerate(parts, 1):
         aliases = [cluster.alias for cluster in part.clusters]
-        stderr_console().print(f"wave {number} of {len(parts)}: {', '.join(aliases)}")
+        reporter.note(f"wave {number} of {len(parts)}: {', '.join(aliases)}", "info")
         _add(part, apply, outcome)
         if number == len(parts):
             break

@@ -1,0 +1,103 @@
+"""What `apply`, `destroy` and `adopt` share once there is a plan: the last checks, and carrying it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.removals import DeleteTopic
+from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan, Step
+from reconciler.operate.locking import Locks
+from reconciler.operate.rollout import WaveGate, in_waves
+
+if TYPE_CHECKING:
+    from reconciler.provision.work import Provisioner
+
+MakeProvisioner = Callable[[Topology, Callable[[Step], None], Callable[[str], None]], "Provisioner"]
+"""Makes a provisioner of the topology, of what is called after each step, and of what is called with an alias before
+each change there; the last one raises an error where nothing may be changed any more."""
+
+
+def state_apart(plan: Plan) -> Plan:
+    """Return a plan without the topics of our own state."""
+
+    def rest(cluster: ClusterPlan) -> ClusterPlan:
+        return replace(cluster, steps=tuple(s for s in cluster.steps if not isinstance(s, CreateInternalTopic)))
+
+    return replace(plan, clusters=tuple(map(rest, plan.clusters)))
+
+
+def refuse_when_moved_on(shown: Plan, now: Plan) -> None:
+    """Refuse to carry out anything that was not shown.
+
+    Raises:
+        Refused: AB407, the clusters have changed since the plan was shown.
+    """
+    if shown != now:
+        message = "the clusters changed while the plan was read"
+        raise Refused(Problem("AB407", "", message, "run it again and read the new plan"))
+
+
+def refuse_while_copied(topology: Topology, plan: Plan, declared: Mapping[str, str]) -> None:
+    """Make sure that nobody copies into what is to be deleted.
+
+    Args:
+        topology: what is declared.
+        plan: with its deletions.
+        declared: by alias, the digest of a declaration that takes these topics no longer; its runs are in nobody's way.
+
+    Raises:
+        Refused: AB421, runs live that do.
+        Unreachable: AB310, a target does not answer.
+        EnvironmentFault: AB311, a status topic may not be read.
+    """
+    from reconciler.state.running import Copiers
+
+    problems: list[Problem] = []
+    for cluster in plan.clusters:
+        steps = [step for step in cluster.steps if isinstance(step, DeleteTopic)]
+        with Copiers(topology.clusters[cluster.alias], topology.name) as copiers:
+            problems += copiers.still_copied(steps, declared.get(cluster.alias)).values()
+    if problems:
+        raise Refused(problems)
+
+
+def direct(topology: Topology, progress: Callable[[Step], None], may_change: Callable[[str], None]) -> Provisioner:
+    """Return the provisioner that sends Kafka's admin requests itself."""
+    from reconciler.provision.direct import DirectProvisioner
+
+    return DirectProvisioner(topology, progress, may_change)
+
+
+def carry_out(
+    topology: Topology,
+    plan: Plan,
+    locks: Locks,
+    doing: str,
+    gate: WaveGate | None = None,
+    make: MakeProvisioner = direct,
+) -> Outcome:
+    """Carry out a plan that is agreed on; progress goes to the reporter of the locks.
+
+    Args:
+        topology: what is declared.
+        plan: what is done.
+        locks: of all targets that it changes.
+        doing: what is reported meanwhile, such as `applying`.
+        gate: what must hold between two waves, besides completion of the first.
+        make: makes the provisioner; by default one without Pulumi.
+    """
+    if plan.changes_nothing:
+        return Outcome()
+    locks.interrupts.change()
+    with locks.reporter.counting(doing, len(plan.steps)) as advance:
+        provisioner = make(topology, lambda _: advance(), locks.check)
+        provisioner.prepare(plan)
+        outcome = in_waves(topology, plan, gate, provisioner.apply, locks.interrupts, locks.reporter)
+    if not outcome.is_complete and outcome.stopped is None:
+        outcome.stopped = locks.interrupts.problem
+    return outcome

@@ -1,0 +1,1 @@
+"""What `failover` and `failback` do beside the moves of `reconciler.failover`."""
