@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from bench.commands import control, crowd, groups, latency, padding, race, soak, verify
 from reconciler.model.base.errors import AnabranchError
+from reconciler.starting import set_log_levels
 
 _INTERRUPTED = 130
 
@@ -16,6 +17,7 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line, by default the process's own; brokers and their gigabytes go away however it ends."""
     asked = parser().parse_args(arguments)
+    set_log_levels(None)
     signal.signal(signal.SIGTERM, _end)
     try:
         asked.run(asked)

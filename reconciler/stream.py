@@ -26,13 +26,14 @@ from reconciler.state import control
 from reconciler.state.declarations import Declarations
 from reconciler.state.journals.home import home_of
 
-_LOG = logging.getLogger("anabranch")
+_LOG = logging.getLogger(__name__)
 
 
 def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: float = DEFAULT_ROUND) -> DataFrame:
     """Return the ledger of a flow; a streaming query on it replicates the flow, and yields rows at each round's end.
 
-    The remote topics must have been made by `apply`. Troubles are told to the logger `anabranch`.
+    The remote topics must have been made by `apply`. Warnings and changes of partitions go to the logger
+    `reconciler.stream`.
 
     Args:
         spark: the session. It needs a free slot for each task of the flow, and workers (`PYSPARK_PYTHON`) that have

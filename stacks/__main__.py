@@ -21,5 +21,7 @@ def home() -> Path:
 
 # Pulumi runs this folder as a script, and then its other files are no package.
 sys.path.insert(0, str(home()))
-importlib.import_module("reconciler.starting").start_lightly()
+starting = importlib.import_module("reconciler.starting")
+starting.start_lightly()
+starting.set_log_levels(None)
 importlib.import_module("stacks.program").run(ROOT)

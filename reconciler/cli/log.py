@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+import reconciler
+from reconciler import starting
 from reconciler.cli import common
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
@@ -26,6 +31,9 @@ LogFormatOf = Literal["text", "json"]
 LogFormat = Annotated[
     LogFormatOf, typer.Option("--log-format", help="How each line on stderr is written: text, or a JSON object.")
 ]
+
+VERBOSE = "--verbose"
+_LEVELS: Mapping[str, Literal["DEBUG", "WARNING", "ERROR"]] = {"WARNING": "WARNING", "ERROR": "ERROR"}
 
 _FLOWS_EVERY = 60.0
 _LOOK_EVERY = 5.0
@@ -74,8 +82,57 @@ class EventLog:
 def opened(output: LogFormatOf) -> EventLog:
     """Have all that `common` prints go into a log from now on, also what `main` prints when the command has ended."""
     log = EventLog(output)
+    _handler.output = output
     common.log_to(log)
     return log
+
+
+class LogHandler(logging.Handler):
+    """Writes records of the loggers below `reconciler` to stderr, as events of the log that is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.output: LogFormatOf = "text"
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record; its logger's name stands before the message, without `reconciler.`."""
+        from reconciler.report.status.log import Event
+
+        level = _LEVELS.get(record.levelname, "DEBUG")
+        name = record.name.removeprefix("reconciler.")
+        try:
+            text = f"{name}: {record.getMessage()}"
+            EventLog(self.output).write(Event(text, level, fields={"logger": record.name}))
+        except Exception:
+            self.handleError(record)
+
+
+_handler = LogHandler()
+
+
+def begin_logging(verbose: str | None) -> None:
+    """Set the levels of all loggers for this command, also those of the tasks that it starts.
+
+    Args:
+        verbose: value of `--verbose`: rooms with commas between, or `all`; None for warnings alone.
+
+    Raises:
+        typer.BadParameter: a room does not exist.
+    """
+    base = Path(reconciler.__file__).parent
+    for room in (verbose or "").split(","):
+        path = base.joinpath(*room.strip().split("."))
+        if room.strip() not in ("", starting.ALL_ROOMS) and not path.is_dir() and not path.with_suffix(".py").is_file():
+            rooms = sorted(one.name for one in base.iterdir() if one.is_dir() and not one.name.startswith("_"))
+            message = f"no room {room.strip()}; there are {', '.join(rooms)}"
+            raise typer.BadParameter(message, param_hint=VERBOSE)
+    _handler.output = "text"
+    logging.getLogger("reconciler").addHandler(_handler)
+    starting.set_log_levels(verbose)
+    if verbose:
+        os.environ[starting.VERBOSE] = verbose
+    else:
+        os.environ.pop(starting.VERBOSE, None)
 
 
 class FlowLog:

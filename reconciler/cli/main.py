@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from reconciler import __version__
+from reconciler import __version__, starting
 from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
 from reconciler.cli.common import log_to, print_log, print_problems, write_as_json
@@ -31,8 +31,9 @@ from reconciler.cli.graph import graph
 from reconciler.cli.helping import GROUPS, Grouped, readable, settings
 from reconciler.cli.init import init
 from reconciler.cli.lag import lag
+from reconciler.cli.log import VERBOSE, begin_logging
 from reconciler.cli.offsets import offsets
-from reconciler.cli.optional_values import with_values
+from reconciler.cli.optional_values import with_values, with_verbose_first
 from reconciler.cli.pause import pause
 from reconciler.cli.plan import plan
 from reconciler.cli.reconcile import reconcile
@@ -107,8 +108,19 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
     ] = False,
+    verbose: Annotated[
+        str | None,
+        typer.Option(
+            VERBOSE,
+            metavar="[=ROOMS]",
+            envvar=starting.VERBOSE,
+            show_envvar=False,
+            help="Print debug lines on stderr: of all rooms, or of some (--verbose=replicator,state).",
+        ),
+    ] = None,
 ) -> None:
     """Kafka clusters kept in step by declared topologies."""
+    begin_logging(verbose)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,7 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log_to(None)
     write_as_json()
     strangers.listen(lambda problem: print_problems((problem,), severity="warning"))
-    told = with_values(sys.argv[1:] if arguments is None else arguments)
+    given = with_verbose_first(sys.argv[1:] if arguments is None else arguments)
+    leading = sum(one.startswith(VERBOSE) for one in given)
+    told = [*given[:leading], *with_values(given[leading:])]
     try:
         readable(get_command(app), {name: text for names in GROUPS.values() for name, text in names.items()}).main(
             told, prog_name="anabranch", standalone_mode=True

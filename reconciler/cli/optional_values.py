@@ -1,4 +1,6 @@
-"""Options whose value may be left out: `--watch [SECONDS]`, `--wait [DURATION]`. Typer knows no such options.
+"""Options whose value may be left out: `--watch [SECONDS]`, `--wait [DURATION]`, `--verbose[=ROOMS]`.
+
+Typer has no such options.
 
 `main` gives each its value before typer reads the command line: what follows one may be a file instead.
 """
@@ -8,11 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from reconciler.cli.log import VERBOSE
 from reconciler.cli.patience import COMMANDS, FOR_EVER, OPTION, is_duration
+from reconciler.starting import ALL_ROOMS
 
 WATCH = "--watch"
 WATCH_SHORT = "-w"
 WATCH_SECONDS = 2.0
+
+
+def with_verbose_first(arguments: Sequence[str]) -> list[str]:
+    """Return a command line in which every `--verbose` stands before the command, with its value.
+
+    It is an option of `anabranch` itself, so that each command has it; users write it anywhere.
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    found = [one for one in arguments[:end] if one == VERBOSE or one.startswith(f"{VERBOSE}=")]
+    rest = [one for one in arguments[:end] if one not in found]
+    values = [f"{VERBOSE}={ALL_ROOMS}" if one == VERBOSE else one for one in found]
+    return [*values, *rest, *arguments[end:]]
 
 
 def with_values(arguments: Sequence[str]) -> list[str]:

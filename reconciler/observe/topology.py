@@ -8,6 +8,7 @@ nothing about what should be.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -44,6 +45,8 @@ from reconciler.state.journals import home
 from reconciler.state.ownership import Ownership, Records
 
 Answer = TypeVar("Answer")
+
+_LOG = logging.getLogger(__name__)
 
 
 def observe(
@@ -235,6 +238,8 @@ def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str]
     described = connection.describe_topics(sorted(touched))
     configs = connection.topic_configs(described)
     topic_keys, timestamp_keys = _known_keys(configs, connection)
+    counts = len(metadata.brokers), len(names), len(described), len(owned.topics)
+    _LOG.debug("%s: %d brokers, %d topics, described %d, ownership records %d", cluster.where, *counts)
     return ObservedCluster(
         alias=cluster.alias,
         cluster_id=metadata.cluster_id,

@@ -7,6 +7,7 @@ in between still knows its own work.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -39,6 +40,8 @@ MayChange = Callable[[str], None]
 """Asked right before each change of a target, by alias; raises an AnabranchError where nothing may be changed."""
 
 Kind = TypeVar("Kind", bound=Step)
+
+_LOG = logging.getLogger(__name__)
 
 
 class Provisioner(Protocol):
@@ -188,6 +191,7 @@ class Work:
     def done(self, steps: Sequence[Step]) -> None:
         """Say that steps were carried out."""
         for step in steps:
+            _LOG.debug("%s: done: %s of %s", self.cluster.where, type(step).__name__, step.name)
             self.outcome.done.append(step)
             self._progress(step)
 

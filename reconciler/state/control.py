@@ -21,8 +21,10 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.recorded.pauses import Pauses, PauseScope
 from reconciler.model.tasks.seal import Seal
 from reconciler.state.journals import following
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace
-from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.user import user
 
 # A stop must not wait long for a cluster that is gone.
@@ -32,7 +34,7 @@ _PATIENT = 10.0
 _FORGET_SECONDS = 86_400.0
 # Names of users and hosts are shorter.
 _LONGEST_NAME = 200
-_LOG = logging.getLogger("reconciler.state.control")
+_LOG = logging.getLogger(__name__)
 _PARTITION = decimal()
 
 

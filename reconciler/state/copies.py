@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.offsets.runs import CopyRecord
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace
-from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.journal import Journal
 
 _TIMEOUT = 4.0
 

@@ -13,9 +13,10 @@ from reconciler.model.base.errors import EnvironmentFault, Unreachable
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.recorded.declaration import DeclarationHistory, Declared, InForce
 from reconciler.state.journals import following
-from reconciler.state.journals.encoding import encoded
+from reconciler.state.journals.encoding import Value, encoded
+from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace
-from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import LARGEST_WHOLE
 from reconciler.state.journals.user import user
 

@@ -18,8 +18,10 @@ from reconciler.model.recorded.failover import Cut, FailedOver
 from reconciler.model.recorded.placed import Placed
 from reconciler.state.confluent.faults import unreachable
 from reconciler.state.journals import following, records
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace
-from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.journal import Journal
 
 _FLOW, _CUT, _MOVED, _RETURNED = "failover", "failover-cut", "failover-moved", "failover-returned"
 _PAUSE = 0.05

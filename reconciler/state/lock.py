@@ -9,6 +9,7 @@ out by whoever waits behind it. No clock of another machine counts, and of ours 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 import uuid
@@ -19,9 +20,14 @@ from reconciler.model.base.errors import AnabranchError, Locked, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.journals import process
 from reconciler.state.journals.boot import boot_time
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace
-from reconciler.state.journals.journal import Follower, Journal, JournalRecord, Value
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import JournalRecord
 from reconciler.state.journals.user import user
+
+_LOG = logging.getLogger(__name__)
 
 BEAT_SECONDS = 2.0
 SILENT_SECONDS = 15.0
@@ -87,6 +93,7 @@ class Lock:
                 self._listen()
                 self._take_out_silent()
             self.check()
+            _LOG.debug("%s: lock taken after %.1f s", self._cluster.where, boot_time() - began)
         except BaseException:
             self.release()
             raise

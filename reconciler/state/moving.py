@@ -20,7 +20,8 @@ from reconciler.state import control
 from reconciler.state.declarations import Declarations
 from reconciler.state.hearing import Hearing
 from reconciler.state.journals import home
-from reconciler.state.journals.journal import Journal, Value
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import SHARED, JournalTopic, own
 from reconciler.state.status import StatusReader
 

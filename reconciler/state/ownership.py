@@ -19,8 +19,9 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import state_names, topology_of_owned
 from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.state.journals import home
-from reconciler.state.journals.journal import Journal, JournalRecord, Value
-from reconciler.state.journals.topics import SHARED, own
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import SHARED, JournalRecord, own
 
 _TOPIC, _ACL = "topic", "acl"
 _AT_ONCE = 8

@@ -16,9 +16,11 @@ from reconciler.model.base.shape import COUNT, MOST_PARTITIONS, TIME, Misfit, fi
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.groups import LastLook
 from reconciler.model.tasks.status import PartitionStatus, TaskStatus
-from reconciler.state.journals.encoding import Stored
+from reconciler.state.journals.encoding import Stored, Value
+from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace, journals
-from reconciler.state.journals.journal import Follower, Journal, JournalRecord, Value
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import JournalRecord
 
 _FORGET_SECONDS = 3600.0
 # What keys of looks at groups begin with; no flow has such a name.

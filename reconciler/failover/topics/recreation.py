@@ -13,8 +13,9 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.selection import is_reserved
 from reconciler.state.journals import records
+from reconciler.state.journals.encoding import Value
 from reconciler.state.journals.home import JournalPlace
-from reconciler.state.journals.journal import Journal, Value
+from reconciler.state.journals.journal import Journal
 
 _KIND = "rebuild"
 _PAUSE_SECONDS = 0.1

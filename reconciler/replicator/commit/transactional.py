@@ -11,6 +11,7 @@ Who may commit is decided by the group: a position is committed in the name of a
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import time
 from collections import defaultdict
@@ -42,6 +43,7 @@ from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log, PartitionsRefused
 from reconciler.wire.requests.transactions import Transactor, settle
 
+_LOG = logging.getLogger(__name__)
 _MOST_BYTES = 512 * 2**20
 # Positions that moved over offsets without records are committed as seldom.
 _GAPS_EVERY = 5.0
@@ -262,6 +264,7 @@ class Committer(Committing):
                 raise
         await self._look_at_leaders()
         await self._when_ready(lambda: commits.end(self._wire, producer, committed=True))
+        _LOG.debug("committed a transaction with positions of %d partitions", len(moved))
         self._began = self._syncs_at = None
         self._last_moved = next(iter(moved), self._last_moved)
         self._quiet.update(self._inside)
@@ -341,6 +344,7 @@ class Committer(Committing):
 
     async def _abort(self, why: str) -> None:
         """Give the transaction up: its channels go on at the positions that were committed."""
+        _LOG.debug("aborts its transaction: %s", why)
         self._producer = None
         await self._drain()
         reason, now = Reason("AB220", f"the transaction was aborted: {why}"), time.monotonic()

@@ -104,11 +104,13 @@ class RoundReader(DataSourceStreamReader):
         """Replicate one group for a round, then yield its ledger."""
         from reconciler.model.tasks.spec import FlowSpec  # noqa: PLC0415
         from reconciler.replicator.task import task  # noqa: PLC0415
+        from reconciler.starting import log_to_stderr  # noqa: PLC0415
         from reconciler.state.journals import home  # noqa: PLC0415
 
         assert isinstance(partition, GroupPartition), "Spark hands back what partitions() returned"
         # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        log_to_stderr()
         spec = FlowSpec.from_json(self._told.spec, self._told.key)
         # This process goes by where its driver has found the journals.
         home.hold(spec.target, spec.topology, spec.home)

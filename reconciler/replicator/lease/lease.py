@@ -14,6 +14,7 @@ two would write. A successor that finds its predecessor's process gone takes it 
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -37,6 +38,8 @@ from reconciler.wire import (
     Membership,
     error_name,
 )
+
+_LOG = logging.getLogger(__name__)
 
 # The least that brokers allow by default (group.min.session.timeout.ms).
 SESSION = 6.0
@@ -331,6 +334,7 @@ class Lease:
         self._granted = share.granted & self._wants
         self._surplus = share.surplus & self._granted
         self._taken = dict(share.taken)
+        _LOG.debug("group %s: lease holds %d partitions", self._me.group, len(self._granted))
         self._refused = None
         self._trouble = ""
         self.changes += 1
@@ -340,6 +344,7 @@ class Lease:
         held, self._granted, self._surplus = self._granted, _NOTHING, _NOTHING
         self._until = 0.0
         if held:
+            _LOG.debug("group %s: lease of %d partitions ends: %s", self._me.group, len(held), why)
             self.losses += 1
             self._lost(f"the lease is lost: {why}")
         self._in_step = False

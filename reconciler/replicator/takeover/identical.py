@@ -8,6 +8,7 @@ Before anything is written behind existing records, the newest of them are compa
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,8 @@ from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.replicator.takeover.wires import Wires
 from reconciler.wire import EARLIEST, LATEST, BrokerError, ConnectionLost, Leader, Loop, ProducerState, TopicInfo, Wire
+
+_LOG = logging.getLogger(__name__)
 
 # How long (seconds) a source that ends before the target may be a leader without its high watermark yet.
 _BEHIND_PATIENCE = 30.0
@@ -85,6 +88,8 @@ class Takeover:
         channel.busy = True
         try:
             await self._open(channel)
+            if channel.state is PartitionState.RUNNING:
+                _LOG.debug("%s/%d open at offset %d", channel.place.remote, channel.place.partition, channel.position)
         except Disagreement as stop:
             self._close(channel, *stop.verdict)
         except BrokerError as error:
@@ -105,6 +110,7 @@ class Takeover:
 
     @staticmethod
     def _close(channel: Channel, state: PartitionState, reason: Reason) -> None:
+        _LOG.debug("%s/%d not open, %s: %s", channel.place.remote, channel.place.partition, state, reason)
         channel.end_opening(state, reason, time.monotonic())
 
     async def _open(self, channel: Channel) -> None:

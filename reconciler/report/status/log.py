@@ -19,8 +19,8 @@ from reconciler.model.tasks.status import PartitionState, PartitionStatus
 from reconciler.report.status.summary import FlowSummary, flow_words
 from reconciler.report.text.line import Line
 
-Level = Literal["INFO", "WARNING", "ERROR"]
-_COLOURS: Mapping[Level, str] = {"INFO": "dim", "WARNING": "yellow", "ERROR": "red"}
+Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+_COLOURS: Mapping[Level, str] = {"DEBUG": "dim", "INFO": "dim", "WARNING": "yellow", "ERROR": "red"}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ from reconciler.model.base.shape import Misfit, parsed
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.journals import strangers
 
+Value = dict[str, Any]
+"""A value of a journal, as JSON has it."""
+
 Fits = Callable[[str, dict[str, Any]], None]
 """Raises Misfit where a value under a key is none that we write."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.follower import Follower
+from reconciler.state.journals.journal import Journal
 
 
 def begin(journal: Journal) -> tuple[Follower, dict[str, Value]]:

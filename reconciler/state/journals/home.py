@@ -21,7 +21,8 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import state_names
 from reconciler.model.recorded.declaration import MOVED
 from reconciler.state.confluent import clients
-from reconciler.state.journals.journal import Journal, Value
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import SHARED, Journals, JournalTopic, own
 
 Home = Literal["own", "shared"]

@@ -5,42 +5,28 @@ Ownership, status, control and copies are journals. Only this room opens them, t
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from functools import cached_property, partial
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import calls, clients, replicas
 from reconciler.state.confluent.faults import in_words, is_refusal, no_connection, not_allowed, unreachable
-from reconciler.state.journals import unreadable
-from reconciler.state.journals.encoding import encoded, read
-from reconciler.state.journals.topics import LARGEST_WHOLE, JournalTopic, make
+from reconciler.state.journals.encoding import Value, encoded
+from reconciler.state.journals.follower import Follower
+from reconciler.state.journals.topics import LARGEST_WHOLE, JournalRecord, JournalTopic, make
 
-Value = dict[str, Any]
+_LOG = logging.getLogger(__name__)
+
 OnDelivery = Callable[[KafkaError | None, Message], None]
 Headers = Sequence[tuple[str, bytes]]
 
-# The library waits for as long as it is told unless hundreds of values come.
-_CATCH_UP_PAUSE = 0.02
 # How often whoever waits for values to be stored looks whether the cluster lets us in at all.
 _FLUSH_SECONDS = 0.5
-
-
-class JournalRecord(Protocol):
-    """Says which topic a journal is on a cluster: a `JournalTopic`, or a `home.Place` that looks first."""
-
-    def at(self, cluster: Cluster, timeout: float, /) -> JournalTopic:
-        """Return the topic.
-
-        Raises:
-            Unreachable: AB310, the cluster does not answer.
-            EnvironmentFault: what `clients.ask` raises.
-        """
 
 
 class Journal:
@@ -151,6 +137,7 @@ class Journal:
             raise unreachable(
                 self._cluster, f"{left} values not stored in {self._topic.name} after {self._timeout:g} s"
             )
+        _LOG.debug("%s: wrote %d values, up to offset %d", self.where, len(records), max(stored))
         return max(stored)
 
     def post(self, key: str, value: Value | None) -> None:
@@ -221,180 +208,3 @@ class Journal:
         return EnvironmentFault(
             Problem("AB311", self.where, f"{operation} failed: {in_words(error)}", "check the cluster")
         )
-
-
-class Follower:
-    """Reads a journal from its start, then whatever is appended.
-
-    Args:
-        cluster: the target cluster that holds it.
-        topic: which journal.
-        timeout: seconds to wait for the cluster in each call.
-        polls: whether it goes on with `poll`. Else it rests in between: its next look would wait for its long poll.
-
-    Attributes:
-        next_offset: up to where it has read.
-    """
-
-    def __init__(self, cluster: Cluster, topic: JournalRecord, timeout: float, polls: bool = True) -> None:
-        self._cluster = cluster
-        self._place = topic
-        self._timeout = timeout
-        self._polls = polls
-        settings = {
-            "group.id": "anabranch-unused",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            # Long polls cost nothing, and bring an appended value at once.
-            "fetch.wait.max.ms": 500 if polls else 5,
-            "isolation.level": "read_uncommitted",
-            **unreadable.SETTINGS,
-        }
-        self._clients: clients.Renewed[Consumer] = clients.Renewed(Consumer, cluster, settings)
-        # Whose place in the topic is set.
-        self._assigned: Consumer | None = None
-        self.next_offset = 0
-
-    @cached_property
-    def _topic(self) -> JournalTopic:
-        return self._place.at(self._cluster, self._timeout)
-
-    def catch_up(self) -> dict[str, Value]:
-        """Return the newest value of every key, up to the end as it is now.
-
-        Raises:
-            Unreachable: AB310, the cluster does not answer.
-            EnvironmentFault: AB311, reading is refused.
-        """
-        values: dict[str, Value] = {}
-        consumer = self._clients.get()
-        known = clients.ask(
-            self._cluster, consumer, self._clients.reports, partial(self._bounds, consumer), self._timeout
-        )
-        if known is None:
-            self._check_missing(consumer, self._timeout)
-            return values
-        start, end = known
-        self._assign(consumer, start)
-        deadline = time.monotonic() + self._timeout
-        self.next_offset = start
-        while (before := self.next_offset) < end:
-            for key, value in self._read(consumer, _CATCH_UP_PAUSE):
-                if value is None:
-                    values.pop(key, None)
-                else:
-                    values[key] = value
-            if self.next_offset > before:
-                deadline = time.monotonic() + self._timeout
-            elif time.monotonic() > deadline:
-                raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
-        if not self._polls:
-            with self._ours():
-                consumer.unassign()
-        return values
-
-    def _assign(self, consumer: Consumer, offset: int) -> None:
-        with self._ours():
-            consumer.assign([TopicPartition(self._topic.name, 0, offset)])
-        self._assigned = consumer
-
-    def _ours(self) -> AbstractContextManager[None]:
-        return calls.ours(self._cluster, f"topic {self._topic.name}", reports=self._clients.reports)
-
-    def poll(self, timeout: float) -> Iterator[tuple[str, Value | None]]:
-        """Yield what has arrived, waiting at most `timeout` seconds for the first value.
-
-        Raises:
-            EnvironmentFault: AB311, reading is refused.
-        """
-        consumer = self._clients.get()
-        if consumer is not self._assigned:
-            # The topic did not exist at catch-up, or this is another client.
-            self._assign(consumer, self.next_offset)
-        yield from self._read(consumer, timeout)
-
-    def arrived(self, patience: float = 0.0) -> Iterator[tuple[str, Value | None]]:
-        """Yield all that has come since, however much that is, without waiting for more.
-
-        Args:
-            patience: seconds that the cluster may take to tell where the topic ends, up to where all is read then. With
-                0 nobody is asked: of a cluster that is away just nothing comes.
-
-        Raises:
-            Unreachable: AB310, it does not tell, or cannot be read to there; or what `faults.no_connection` returns.
-            EnvironmentFault: AB311, reading is refused.
-        """
-        deadline = time.monotonic() + self._timeout
-        # Some hundreds come at once, and whoever looks once a minute has thousands to read.
-        while (some := list(self.poll(0.0))) and time.monotonic() < deadline:
-            yield from some
-        yield from some
-        if not patience:
-            return
-        consumer = self._clients.get()
-        try:
-            known = self._bounds(consumer, patience)
-            # A client forgets who leads a topic when its brokers go away, too.
-            if known is None and self._check_missing(consumer, patience):
-                known = self._bounds(consumer, patience)
-                if known is None:
-                    raise unreachable(self._cluster, f"{self._topic.name} has no leader")
-        except KafkaException as error:
-            raise no_connection(self._cluster, error.args[0], tuple(self._clients.reports.errors)) from None
-        deadline = time.monotonic() + patience
-        while known is not None and max(known[0], self.next_offset) < known[1]:
-            if some := list(self.poll(_CATCH_UP_PAUSE)):
-                deadline = time.monotonic() + patience
-                yield from some
-            elif time.monotonic() > deadline:
-                raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
-
-    def _bounds(self, consumer: Consumer, patience: float) -> tuple[int, int] | None:
-        """Return where the topic begins and ends; None where it does not exist. Raises KafkaException."""
-        try:
-            found: tuple[int, int] = consumer.get_watermark_offsets(
-                TopicPartition(self._topic.name, 0), timeout=patience
-            )
-        except KafkaException as error:
-            if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
-                return None
-            raise
-        return found
-
-    def _read(self, consumer: Consumer, timeout: float) -> Iterator[tuple[str, Value | None]]:
-        with self._ours():
-            messages = consumer.consume(num_messages=500, timeout=timeout)
-        for message in messages:
-            error = message.error()
-            if error is None:
-                self.next_offset = (message.offset() or 0) + 1
-                if (said := read(message, self._cluster, self._topic)) is not None:
-                    yield said
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self.next_offset = max(self.next_offset, message.offset() or 0)
-            elif unreadable.is_unreadable(error):
-                self.next_offset = unreadable.pass_over(consumer, self._cluster, message, self._timeout)
-                return
-            elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise self._refused()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._clients.close()
-
-    def _check_missing(self, consumer: Consumer, patience: float) -> bool:
-        """Tell a topic that does not exist from one that this user may not see: both have no partitions.
-
-        Returns:
-            Whether it does exist.
-        """
-        try:
-            found = clients.one_topic(consumer, patience, self._topic.name)
-        except KafkaException as error:
-            raise no_connection(self._cluster, error.args[0], tuple(self._clients.reports.errors)) from None
-        if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise self._refused()
-        return found.error is None
-
-    def _refused(self) -> EnvironmentFault:
-        return EnvironmentFault(not_allowed(self._cluster, self._topic.name, "READ"))

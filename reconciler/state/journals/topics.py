@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
@@ -59,6 +60,18 @@ class JournalTopic:
     def at(self, _cluster: Cluster, _timeout: float) -> JournalTopic:
         """Return this topic: its name is the same on all clusters."""
         return self
+
+
+class JournalRecord(Protocol):
+    """Which topic a journal is on a cluster: a `JournalTopic`, or a `home.JournalPlace`, which reads that first."""
+
+    def at(self, cluster: Cluster, timeout: float, /) -> JournalTopic:
+        """Return the topic.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: what `clients.ask` raises.
+        """
 
 
 @dataclass(frozen=True)

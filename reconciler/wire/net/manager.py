@@ -6,6 +6,7 @@ stay the library's.
 
 from __future__ import annotations
 
+import logging
 import socket
 import struct
 import time
@@ -32,6 +33,7 @@ from reconciler.wire.net.connection import (
 from reconciler.wire.net.sockets import connected
 from reconciler.wire.protocol.values import said
 
+_LOG = logging.getLogger(__name__)
 _SHORTEST_PAUSE = 0.001
 _CUT_OFF = 10.0
 # What the kernel still holds of a connection dies with it, instead of being sent for minutes (socket(7)).
@@ -106,6 +108,11 @@ class BulkManager(KafkaConnectionManager):
         conn.config[kerberos.DECLARED] = self._declared
         await super()._connect(node, conn, *arguments, **options)
         self._note(is_reached=conn.connected)
+        where = f"{self._declared.where}: {node.host}:{node.port}"
+        if conn.connected:
+            _LOG.debug("%s connected as client %s", where, self.config["client_id"])
+        elif conn.init_future.failed():
+            _LOG.debug("%s not connected: %s", where, said(conn.init_future.exception))
         if self.failure is None and conn.init_future.failed():
             self.failure = self._in_words(node, conn.init_future.exception)
 

@@ -6,7 +6,6 @@ request and one answer; retries, positions and meaning belong to the callers.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -32,8 +31,6 @@ from reconciler.wire.protocol.values import (
     ProduceAsk,
 )
 from reconciler.wire.requests.lookups import Questions
-
-logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 EARLIEST, LATEST = -2, -1
 # The epoch of a fetch without a session, and how often a session is begun anew before an error is an error.

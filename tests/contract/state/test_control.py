@@ -15,7 +15,8 @@ from reconciler.model.tasks.seal import Seal, new_key
 from reconciler.state import control
 from reconciler.state.control import Command, Listener, Restart
 from reconciler.state.journals import home
-from reconciler.state.journals.journal import Journal, Value
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import SHARED, JournalTopic, own
 from reconciler.state.journals.user import user
 from tests.support.clusters.kafka import declared

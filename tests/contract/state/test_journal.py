@@ -15,7 +15,9 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.state.copies import Copies
-from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.follower import Follower
+from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import JournalTopic, own
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
 from tests.support.clusters.kafka import declared, topic_configs

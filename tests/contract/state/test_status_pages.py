@@ -12,7 +12,8 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state import status as status_topic
-from reconciler.state.journals.journal import Follower, Journal
+from reconciler.state.journals.follower import Follower
+from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
 from tests.support.clusters.kafka import declared
