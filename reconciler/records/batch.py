@@ -1,7 +1,7 @@
-"""Record batches (message format v2), seen from their bytes: check them, give them a new header.
+"""Record batches (message format v2) as bytes: checks them and gives them a new header.
 
-`split` and `one_record_batches` find batches in fetch answers, and `channel` gives each a new header. Keys,
-values, headers, timestamps and compression are never looked at. Pure: no I/O, no client.
+`split` and `one_record_batches` find batches in fetch responses, and `channel` gives each a new header. Keys,
+values, headers, timestamps and compression are not decoded. Pure: no I/O, no client.
 
 The layout is Kafka's `DefaultRecordBatch`: 61 bytes of header, the CRC-32C covers everything from the attributes on.
 """
@@ -17,12 +17,12 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc: what stands before the checksummed part.
 _PREFIX = struct.Struct(">qiibI")
 _CHECKED = struct.Struct(">hiqqqhii")
-# Base offset and length, which the length does not count.
+# Bytes of base offset and length, which the length field does not count.
 LOG_OVERHEAD = 12
 CHECKED_FROM = _PREFIX.size
 HEADER_SIZE = HEADER.size
 MAGIC = 2
-# What the length counts beside the body.
+# Bytes that the length field counts beside the body.
 _BEHIND_LENGTH = HEADER_SIZE - LOG_OVERHEAD
 
 CODEC_BITS = 0x07
@@ -32,12 +32,13 @@ _CONTROL = 0x20
 _DELETE_HORIZON = 0x40
 
 SEQUENCE_MODULUS = 2**31
-# Of what was put together here and has no checksum yet.
+# The checksum field of a batch that was built here and is not sealed yet.
 NO_CRC = -1
-# So many bytes and more of records are better left where they were read than copied, and not read again either.
+# From this size on (bytes) a body stays in the response's buffer instead of being copied, and its new checksum is
+# computed from the old one instead of from the bytes.
 LARGE = 32 * 1024
 
-# The records of a batch; a view where they are left in the answer that they came in.
+# The records of a batch; a view where they stay in the fetch response's buffer.
 Body = bytes | memoryview
 
 
@@ -47,23 +48,23 @@ def next_sequence(sequence: int, count: int) -> int:
 
 
 class Batch(NamedTuple):
-    """One whole record batch as it stands in a log; a tuple, as one is made for each batch that passes.
+    """One whole record batch as a log holds it; a tuple, because one is made for each batch that is copied.
 
     Attributes:
         base_offset: offset of its first record.
         last_offset_delta: last offset minus first.
         record_count: how many records it holds.
         attributes: codec, timestamp type and the transactional, control and delete-horizon bits.
-        base_timestamp: milliseconds; what the records' deltas are relative to.
+        base_timestamp: milliseconds; the base of the records' timestamp deltas.
         max_timestamp: milliseconds; the newest record's.
         producer_id: of the producer that wrote it, -1 for none.
         producer_epoch: likewise.
         base_sequence: likewise.
         crc: CRC-32C as the header has it, or `NO_CRC`.
         body: the records, as they are (compressed or not).
-        leader_epoch: of the leader that appended it; -1 where that is not known, as in what was put together here.
-        parts: where offsets without records were taken out of its deltas: how many records follow each other, how many
-            offsets behind them have none, and so on in turns; else empty.
+        leader_epoch: of the leader that appended it; -1 where it is unknown, as for batches built here.
+        parts: set where offsets without records were taken out of its deltas: number of consecutive records, number of
+            empty offsets behind them, and so on alternately; else empty.
     """
 
     base_offset: int
@@ -92,7 +93,7 @@ class Batch(NamedTuple):
 
     @property
     def first_timestamp(self) -> int:
-        """Timestamp of the first record, in ms; of the newest where the cleaner has put its horizon in that place."""
+        """Timestamp of the first record (ms); of the newest where the log cleaner stored its delete horizon there."""
         return self.max_timestamp if self.attributes & _DELETE_HORIZON else self.base_timestamp
 
     @property
@@ -107,7 +108,7 @@ class Batch(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether all its records have the time at which the broker appended them."""
+        """Whether all its records have the broker's append time."""
         return bool(self.attributes & _LOG_APPEND_TIME)
 
     @property
@@ -129,12 +130,12 @@ class Batch(NamedTuple):
         return b"".join((self.header(producer_id, producer_epoch, base_sequence), self.body))
 
     def header(self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool = False) -> bytes:
-        """Return what a producer sends before the body: base offset 0, our producer and sequence, only the codec kept.
+        """Return the header of a produce request: base offset 0, our producer and sequence, only the codec kept.
 
-        The timestamp type, transactional, control and delete-horizon bits are the writer's to set; an idempotent
-        write outside a transaction sets none. Deltas stay relative to the base timestamp, so timestamps do not move.
-        A batch that spans offsets without records has them in its deltas no more (`rewrite.dense`). A large batch's
-        checksum is made out of the one that it has: it fits what is sent if that one fits the batch.
+        The transactional bit is set as given; timestamp type, control and delete-horizon bits are cleared. Deltas stay
+        relative to the base timestamp, so timestamps do not change. A batch that spans offsets without records does not
+        have them in its deltas (`rewrite.dense`). The checksum of a large batch is derived from its present one: it is
+        right for the bytes sent only if that one is right.
 
         Args:
             producer_id: the producer's id.
@@ -161,7 +162,7 @@ class Batch(NamedTuple):
         return _PREFIX.pack(0, size + _BEHIND_LENGTH, -1, MAGIC, crc) + checked
 
     def to_bytes(self) -> bytes:
-        """Return the batch as it stood in the log."""
+        """Return the batch as the log holds it."""
         prefix = _PREFIX.pack(self.base_offset, self.size - LOG_OVERHEAD, self.leader_epoch, MAGIC, self.crc)
         return b"".join((prefix, self._checked_header(), self.body))
 
@@ -182,8 +183,8 @@ class UnreadableBatch(ValueError):
     """The bytes are not a batch that can be read.
 
     Attributes:
-        offset: where it says that it begins.
-        magic: the message format it claims.
+        offset: base offset in its header.
+        magic: message format in its header.
     """
 
     def __init__(self, offset: int, magic: int, why: str) -> None:

@@ -1,7 +1,7 @@
-"""CRC-32C, the checksum of record batches; also that of bytes of which only the beginning changes, without the rest.
+"""CRC-32C, the checksum of record batches; recomputes it after a change at the beginning without reading the rest.
 
-A checksum is linear: what a change at the beginning does to it depends on that change and on how many bytes follow,
-not on which. Pure.
+CRC is linear: the effect of a change at the beginning depends on that change and on the number of bytes behind it, not
+on their values. Pure.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _PAGE_POWER = 12
 _PAGE = 2**_PAGE_POWER
 _ZEROS = memoryview(bytes(_PAGE))
 
-# For the lowest byte of a difference first, for each of its values. Not a list: looked up once for each batch, while
-# megabytes pass through the processor's caches, its numbers would be somewhere else each.
+# One table of 256 values for each byte of a difference, the lowest byte first. Arrays, not lists: they are read once a
+# batch, between megabytes of payload, and a list's numbers are scattered over the heap, which costs cache misses.
 _Tables = tuple["array[int]", ...]
 
 
 def instead(crc: int, before: bytes, after: bytes, behind: int) -> int:
     """Return the checksum of bytes whose beginning is replaced.
 
-    A checksum that did not fit the old bytes does not fit the new ones either.
+    If `crc` is wrong for the old bytes, the result is wrong for the new ones.
 
     Args:
-        crc: the checksum of `before` and what stands behind it.
-        before: how the bytes begin.
-        after: what stands there instead, as long.
-        behind: how many bytes stand behind it.
+        crc: the checksum of `before` and the bytes behind it.
+        before: the beginning that is replaced.
+        after: its replacement, of the same length.
+        behind: number of bytes behind it.
     """
     changed, pages = crc32c(before) ^ crc32c(after), behind // _PAGE
     if part := behind % _PAGE:
-        # The library reads so few zeros sooner than the tables are looked up; it turns all bits before and after.
+        # For less than a page the library is faster than the tables. It inverts all bits before and after.
         changed = crc32c(_ZEROS[:part], changed ^ _ONES) ^ _ONES
     power = _PAGE_POWER
     while pages:
@@ -59,7 +59,7 @@ def instead(crc: int, before: bytes, after: bytes, behind: int) -> int:
 
 @cache
 def _shift(power: int) -> _Tables:
-    """Return what 2 ** `power` more bytes make of each byte of a difference."""
+    """Return the tables that carry a difference over 2 ** `power` bytes."""
     if power:
         columns = [_through(_shift(power - 1), _through(_shift(power - 1), 1 << bit)) for bit in range(_BITS)]
     else:
@@ -81,7 +81,7 @@ def _one_byte(difference: int) -> int:
 
 
 def _sums(columns: list[int]) -> array[int]:
-    """Return the sum of the columns that each byte's bits choose."""
+    """Return, for each value of a byte, the XOR of the columns that its bits select."""
     sums = [0]
     for column in columns:
         sums += [one ^ column for one in sums]

@@ -1,6 +1,6 @@
-"""Compresses and decompresses what a batch holds, in Kafka's five codecs, where a batch must be rewritten.
+"""Compresses and decompresses the body of a batch in Kafka's five codecs.
 
-`rewrite` and `old` ask. The framings are Kafka's: gzip, snappy in blocks of the xerial library, lz4 and zstd frames.
+`rewrite` and `legacy` call it. The framings are Kafka's: gzip, snappy in xerial blocks, lz4 and zstd frames.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _most: ContextVar[int] = ContextVar("most", default=DEFAULT_LARGEST_BATCH)
 
 
 def bound(most: int) -> None:
-    """Let no batch come to more than `most` bytes decompressed, in this thread from now on.
+    """Limit every batch to `most` decompressed bytes, in this thread from now on.
 
-    A process works for one flow at a time, which declares it (`largest-batch`): who begins to calls this.
+    A process copies for one flow at a time; it calls this with the flow's `largest-batch`.
     """
     _most.set(most)
 
 
 def unpack(codec: int, body: bytes | memoryview) -> bytes | memoryview:
-    """Return the records in a batch's body, decompressed; what is large is a view that cannot be written to.
+    """Return the records in a batch's body, decompressed; a large result is a read-only view.
 
     Args:
-        codec: as a batch's attributes have it.
+        codec: number of the codec, from the batch's attributes.
         body: of the batch.
 
     Raises:
-        ValueError: the codec is not known, or the bytes are not in it.
-        DecompressedTooLarge: they come to more than `bound` said, of which no more was decompressed.
+        ValueError: the codec is unknown, or the bytes are not in it.
+        DecompressedTooLarge: the result exceeds the limit set with `bound`; decompression stopped there.
     """
     try:
         return _UNPACKERS[codec](bytes(body), _most.get())
@@ -57,7 +57,7 @@ def pack(codec: int, records: bytes | memoryview) -> bytes | memoryview:
     """Return a body with `records`, compressed.
 
     Args:
-        codec: one of the five.
+        codec: number of the codec, 0 to 4.
         records: as `unpack` returns them.
     """
     return _PACKERS[codec](records)
@@ -84,7 +84,7 @@ def _zip_snappy(records: bytes | memoryview) -> bytes:
 
 
 def _zip_lz4(records: bytes | memoryview) -> bytes:
-    # Kafka reads no blocks that depend on each other.
+    # Kafka cannot read lz4 blocks that depend on each other.
     return bytes(lz4.frame.compress(records, block_linked=False))
 
 

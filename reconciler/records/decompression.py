@@ -1,8 +1,8 @@
-"""Decompresses what a batch holds, and no more of it than it may have: 16 KB of zstd may hold 512 MB.
+"""Decompresses the body of a batch up to a limit: 16 KB of zstd can hold 512 MB.
 
-`codecs` asks here. Each function is given a batch's body and the most bytes that may come of it; it raises TooMuch as
-soon as there are more, with about as many in memory. What is large is returned as a view that cannot be written to,
-of a buffer that has grown: to put pieces together would take twice as much for a moment. Pure.
+`codecs` calls it. Each function takes a body and a limit in bytes and raises DecompressedTooLarge as soon as the output
+exceeds it; memory use stays near the limit. A large result is a read-only view of one growing buffer, because joining
+pieces would take twice the memory for a moment. Pure.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ UNREADABLE = (
     *(IndexError, EOFError, OSError, RuntimeError, MemoryError, struct.error),
     *(zlib.error, snappy.UncompressError, zstandard.ZstdError),
 )
-"""What decoders raise of bytes that are none of theirs, beside ValueError."""
+"""What decoders raise, beside ValueError, for bytes that are not in their format."""
 
 _CUT_OFF = "it is cut off"
 # zlib's window bits for data behind a gzip header.
 _GZIP = 31
-# What holds more is decompressed piece by piece.
+# Bytes that are decompressed at once.
 _PIECE = 2**20
 _SEVERAL_PIECES = 8 * _PIECE
-# No byte stands for more of them: RFC 1951 (258 in two bits), and LZ4's block format.
+# Most bytes that one compressed byte can expand to: RFC 1951 (258 in two bits), and LZ4's block format.
 _GZIP_RATIO, _LZ4_RATIO = 1_032, 255
-# Each rest that a decoder leaves of what it was fed is a copy.
+# Bytes fed to a decoder at once: it copies whatever of them it does not consume.
 _FED = 64 * 1024
 
 # The frames of zstd, RFC 8878, 3.1.
@@ -46,16 +46,16 @@ _CONTENT_BYTES = (0, 2, 4, 8)
 _TWO_BYTES_FROM = 256
 _BLOCK_HEADER, _LARGEST_BLOCK, _CHECKSUM = 3, 128 * 1024, 4
 _RAW, _RLE, _RESERVED = 0, 1, 3
-# So many come of no batch of records: what they hold is counted by decoding them.
+# No batch of records has more blocks than this; with more, the size is found by decoding.
 _MANY_BLOCKS = 32 * 1024
 
 
 class DecompressedTooLarge(ValueError):
-    """What a batch holds has more bytes decompressed than it may have.
+    """A batch's body has more bytes decompressed than the limit.
 
     Attributes:
-        size: of the batch's body, in bytes.
-        most: how many it may have decompressed.
+        size: of the compressed body, in bytes.
+        most: the limit, in bytes.
     """
 
     def __init__(self, size: int, most: int) -> None:
@@ -64,7 +64,7 @@ class DecompressedTooLarge(ValueError):
 
 
 class _Growing:
-    """What was decompressed of a body up to now."""
+    """The decompressed output so far."""
 
     def __init__(self, body: bytes, most: int) -> None:
         self._size, self._most = len(body), most
@@ -73,10 +73,10 @@ class _Growing:
         self._data: bytearray | None = None
 
     def add(self, piece: bytes) -> None:
-        """Put a piece behind the others.
+        """Append a piece.
 
         Raises:
-            DecompressedTooLarge: that is more than there may be.
+            DecompressedTooLarge: the output exceeds the limit.
         """
         self._count += len(piece)
         if self._count > self._most:
@@ -91,18 +91,18 @@ class _Growing:
 
     @property
     def left(self) -> int:
-        """How many bytes may still come."""
+        """How many bytes may still be appended."""
         return self._most - self._count
 
     def whole(self) -> bytes | memoryview:
-        """Return all of it."""
+        """Return the whole output."""
         if self._data is None:
             return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         return memoryview(self._data).toreadonly()
 
 
 def gzip(body: bytes, most: int) -> bytes | memoryview:
-    """Decompress members of gzip that follow each other, as Java may write them; zeros behind them are nothing."""
+    """Decompress consecutive gzip members, as Java may write them; zero padding behind them is ignored."""
     if len(body) * _GZIP_RATIO <= most:
         member = zlib.decompressobj(_GZIP)
         plain = member.decompress(body)
@@ -124,7 +124,7 @@ def gzip(body: bytes, most: int) -> bytes | memoryview:
 
 
 def xerial(body: bytes, most: int) -> bytes | memoryview:
-    """Decompress snappy: blocks in the frame of the xerial library, or one without, as librdkafka writes it."""
+    """Decompress snappy: xerial blocks, or one bare block as librdkafka writes it."""
     if not body.startswith(XERIAL):
         return _block(body, most, body, most)
     found, at = _Growing(body, most), len(XERIAL) + len(XERIAL_VERSIONS)
@@ -140,14 +140,14 @@ def xerial(body: bytes, most: int) -> bytes | memoryview:
 
 
 def _block(block: bytes, left: int, body: bytes, most: int) -> bytes:
-    """Return what a block of snappy holds; it begins with how much that is, for which the library makes room."""
+    """Decompress one snappy block. It begins with its decompressed size, which the library allocates at once."""
     if block and read_uvarint(block, 0)[0] > left:
         raise DecompressedTooLarge(len(body), most)
     return bytes(snappy.uncompress(block))
 
 
 def lz4_frames(body: bytes, most: int) -> bytes | memoryview:
-    """Decompress frames of lz4 that follow each other."""
+    """Decompress consecutive lz4 frames."""
     if len(body) * _LZ4_RATIO <= most:
         plain, end = lz4.frame.decompress(body, return_bytes_read=True)
         if end == len(body):
@@ -168,7 +168,7 @@ def lz4_frames(body: bytes, most: int) -> bytes | memoryview:
 
 
 class _Frame(NamedTuple):
-    """Where a frame of zstd begins and ends, how many bytes it holds at most, and of how many blocks it is."""
+    """One zstd frame: begin and end in the body, most bytes that it can hold, number of blocks."""
 
     begin: int
     end: int
@@ -177,7 +177,7 @@ class _Frame(NamedTuple):
 
 
 def zstd(body: bytes, most: int) -> bytes | memoryview:
-    """Decompress frames of zstd that follow each other, whether or not they say how much they hold."""
+    """Decompress consecutive zstd frames, with or without a content size in their headers."""
     frames: list[_Frame] = []
     left, blocks = most, _MANY_BLOCKS
     for frame in _frames(body):
@@ -195,11 +195,11 @@ def zstd(body: bytes, most: int) -> bytes | memoryview:
 
 
 def _frames(body: bytes) -> Iterator[_Frame]:
-    """Yield the frames; their blocks tell where they end without being decoded. Of many blocks no end is looked for.
+    """Yield the frames, whose ends follow from their block headers; with too many blocks the end is not determined.
 
     Raises:
         EOFError: the last one is cut off.
-        ValueError: something else stands there.
+        ValueError: the bytes are not zstd frames.
         struct.error, IndexError: likewise.
     """
     at = 0
@@ -212,13 +212,13 @@ def _frames(body: bytes) -> Iterator[_Frame]:
             at += _MAGIC.size + size
             found = _Frame(begin, at, 0, 1)
         elif magic == _FRAME:
-            told, at, has_checksum = _told(body, at)
+            content_size, at, has_checksum = _frame_header(body, at)
             at, most, blocks = _blocks(body, at)
             at += _CHECKSUM if has_checksum else 0
-            if told is not None and told > most and blocks <= _MANY_BLOCKS:
-                message = f"a frame of at most {most} bytes says that it has {told}"
+            if content_size is not None and content_size > most and blocks <= _MANY_BLOCKS:
+                message = f"a frame of at most {most} bytes has {content_size} in its header"
                 raise ValueError(message)
-            found = _Frame(begin, at, most if told is None else told, blocks)
+            found = _Frame(begin, at, most if content_size is None else content_size, blocks)
         else:
             message = f"no frame at {begin}"
             raise ValueError(message)
@@ -227,19 +227,19 @@ def _frames(body: bytes) -> Iterator[_Frame]:
         yield found
 
 
-def _told(body: bytes, at: int) -> tuple[int | None, int, bool]:
-    """Return how much a frame says that it holds, where its blocks begin, and whether a checksum is behind them."""
+def _frame_header(body: bytes, at: int) -> tuple[int | None, int, bool]:
+    """Return a frame's content size (None if absent), where its blocks begin, and whether a checksum follows them."""
     descriptor = body[at]
     has_one_segment = bool(descriptor & 0x20)
     at += 1 if has_one_segment else 2
     at += _DICTIONARY_BYTES[descriptor & 3]
     size = _CONTENT_BYTES[descriptor >> 6] or int(has_one_segment)
-    told = int.from_bytes(body[at : at + size], "little") + (_TWO_BYTES_FROM if size == _CONTENT_BYTES[1] else 0)
-    return (told if size else None), at + size, bool(descriptor & 4)
+    content = int.from_bytes(body[at : at + size], "little") + (_TWO_BYTES_FROM if size == _CONTENT_BYTES[1] else 0)
+    return (content if size else None), at + size, bool(descriptor & 4)
 
 
 def _blocks(body: bytes, at: int) -> tuple[int, int, int]:
-    """Return where a frame's blocks end, how much they hold at most, and how many there are, or more than many."""
+    """Return where a frame's blocks end, their most bytes, and their number (up to `_MANY_BLOCKS` + 1)."""
     most = count = is_last = 0
     while not is_last:
         if at + _BLOCK_HEADER > len(body):
@@ -258,10 +258,10 @@ def _blocks(body: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _count(body: bytes, most: int) -> None:
-    """Decode frames without keeping what comes of them.
+    """Decode frames and discard the output.
 
     Raises:
-        DecompressedTooLarge: that is more than there may be.
+        DecompressedTooLarge: the output exceeds the limit.
     """
     count = 0
     reader = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True)
@@ -272,7 +272,7 @@ def _count(body: bytes, most: int) -> None:
 
 
 def _one_after_another(body: bytes) -> bytes:
-    """Decompress frames of which it is known that they do not hold too much."""
+    """Decompress frames whose total size is known to be within the limit."""
     pieces, rest = [], body
     while True:
         frame = zstandard.ZstdDecompressor().decompressobj()

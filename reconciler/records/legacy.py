@@ -1,11 +1,10 @@
-"""Reads messages of the old formats v0 and v1, which logs from before Kafka 0.11 hold, as batches of format v2.
+"""Reads messages of formats v0 and v1, which logs from before Kafka 0.11 hold, as batches of format v2.
 
-`split` comes here when it meets one. Each comes out with the offset, the time and the codec that it had, v0's without a
-time. Pure.
+`split` calls it. Offset, timestamp and codec stay; v0 has no timestamp. Pure.
 
-The layout is Kafka's `LegacyRecord`: offset, size, CRC-32 over what follows, magic, attributes, from v1 on a timestamp,
-key, value. A compressed message holds others in its value. Those of v1 count from 0, and it has the last one's offset;
-where its time is that of the append, so is theirs.
+The layout is Kafka's `LegacyRecord`: offset, size, CRC-32 over what follows, magic, attributes, timestamp (v1), key,
+value. A compressed message holds other messages in its value. In v1 their offsets count from 0, the outer message has
+the offset of the last one, and with LogAppendTime its timestamp is theirs, too.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ _MESSAGES = struct.Struct(">qiIbb"), struct.Struct(">qiIbbq")
 _SIZE = struct.Struct(">i")
 _LOG_APPEND_TIME = 0x08
 _CHECKED_AT, _ATTRIBUTES_AT = 16, 17
-# Where an lz4 frame has its flags, which of them says that the content's size follows, and how many bytes that has.
+# Of an lz4 frame: place of the flags, the flag for a content size, and the bytes that this takes.
 _LZ4_FLAGS_AT, _LZ4_HAS_SIZE, _LZ4_SIZE = 4, 0x08, 8
 _LZ4_FRONT = 6
-# What Kafka says of a record without a time.
+# Kafka's value for a record without a timestamp.
 _NO_TIME = -1
 _NULL = signed(-1)
 _NO_HEADERS = signed(0)
-# Up to the length of a key without a timestamp.
+# Bytes of a message without timestamp, up to and with the length of its key.
 _LEAST = 22
-_NOT_SO = "its messages are not laid out as they say"
+_NOT_SO = "its messages do not have the layout of their format"
 
 
-def read_old(view: memoryview, at: int) -> tuple[list[Batch], int] | None:
-    """Return the message that begins at a place of a fetch response's records, as batches, and the place behind.
+def read_legacy(view: memoryview, at: int) -> tuple[list[Batch], int] | None:
+    """Return the message that begins at a place of a fetch response's records, as batches, and the place behind it.
 
-    There are several batches where a compressed message was compacted, and none where all of it was; None says that it
-    is incomplete.
+    A compressed message with holes becomes several batches, one without records none. Returns None for an incomplete
+    message.
 
     Raises:
         UnreadableBatch: its checksum does not fit, or it cannot be decoded.
@@ -64,7 +63,7 @@ def read_old(view: memoryview, at: int) -> tuple[list[Batch], int] | None:
 
 
 class _Message(NamedTuple):
-    """One message: its offset and its time as it has them itself, its attributes, key and value."""
+    """One message: offset and timestamp from its own header, attributes, key and value."""
 
     offset: int
     timestamp: int
@@ -77,7 +76,7 @@ def _records(data: bytes) -> list[Kept]:
     """Return the records of a whole message.
 
     Raises:
-        ValueError: it is not laid out so, or has more bytes decompressed than it may have (TooMuch).
+        ValueError: its layout is wrong, or it is too large decompressed (DecompressedTooLarge).
         struct.error: likewise.
     """
     magic = data[_CHECKED_AT]
@@ -93,16 +92,16 @@ def _records(data: bytes) -> list[Kept]:
     if any(one.attributes & CODEC_BITS for one in inside):
         raise ValueError(_NOT_SO)
     appended = message.timestamp if magic and message.attributes & _LOG_APPEND_TIME else None
-    # Some producers wrote offsets as they are in v1, too.
+    # Some producers wrote absolute offsets in v1, too.
     base = max(base, 0)
     return [_kept(one, base + one.offset, one.timestamp if appended is None else appended) for one in inside]
 
 
 def _messages(data: memoryview, magic: int) -> Iterator[_Message]:
-    """Yield messages of one format that follow each other.
+    """Yield consecutive messages of one format.
 
     Raises:
-        ValueError, struct.error: they are not laid out so.
+        ValueError, struct.error: their layout is wrong.
     """
     layout, at = _MESSAGES[magic], 0
     while at < len(data):
@@ -110,7 +109,7 @@ def _messages(data: memoryview, magic: int) -> Iterator[_Message]:
         end = at + LOG_OVERHEAD + size
         key, behind = _part(data, at + layout.size, end)
         value, behind = _part(data, behind, end)
-        # So each ends behind its beginning.
+        # `behind` exceeds `at`, so the loop advances with every message.
         if own != magic or behind != end or end > len(data):
             raise ValueError(_NOT_SO)
         yield _Message(offset, times[0] if times else _NO_TIME, attributes, key, value)
@@ -129,7 +128,7 @@ def _part(data: memoryview, at: int, end: int) -> tuple[bytes | None, int]:
 
 
 def _repaired(frame: bytes) -> bytes:
-    """Return an lz4 frame with the checksum of its header that fits: in v0 Kafka's is of other bytes (KAFKA-3160)."""
+    """Return an lz4 frame with a correct header checksum: in v0 Kafka computes it over other bytes (KAFKA-3160)."""
     flags = frame[_LZ4_FLAGS_AT] if len(frame) > _LZ4_FLAGS_AT else 0
     at = _LZ4_FRONT + (_LZ4_SIZE if flags & _LZ4_HAS_SIZE else 0)
     return frame[:at] + xxhash.xxh32(frame[_LZ4_FLAGS_AT:at]).digest()[-2:-1] + frame[at + 1 :]

@@ -1,10 +1,9 @@
-"""Merges small batches of one partition that follow each other into one, so that a request carries more.
+"""Merges small consecutive batches of one partition into one, so that a produce request carries more records.
 
-`channel` takes its next batch to send from here. Only the front of each record is encoded anew (length, deltas of
-timestamp and offset); key, value and headers are one slice that nobody looks into. Compressed batches pass as they
-are. Pure.
+`channel` takes its next batch to send from here. Only the front of each record is encoded anew (length, timestamp delta
+and offset delta); key, value and headers are copied as one slice. Compressed batches are not merged. Pure.
 
-The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp delta, offset delta, then what is kept.
+The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp delta, offset delta, then that slice.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ _TABLE = len(SIGNED)
 
 
 class MergedBatch(NamedTuple):
-    """What left a queue: one batch, and how many bytes it had there."""
+    """One batch taken out of a queue, and how many bytes it had there."""
 
     batch: Batch
     size: int
 
 
 def take(queue: deque[Any], limit: int, small: int = 0) -> MergedBatch:
-    """Take the first batch out of `queue`, merged with those behind it that can travel with it.
+    """Take the first batch out of `queue`, merged with the following ones where possible.
 
     Args:
-        queue: batches, and what else may stand between them; a batch is first.
-        limit: how many bytes a merged batch may have; 0 merges nothing. What was refused as too large is sent again in
-            smaller batches, so a merged one is never larger than that.
-        small: batches of more than a few records stay as they are, unless they have fewer bytes than that.
+        queue: batches and gaps; a batch is first.
+        limit: most bytes of a merged batch; 0 merges nothing. Batches that the target refused as too large are sent
+            again in smaller ones, which must not be merged beyond that size.
+        small: a batch of more than `FEW_RECORDS` records is merged only if it has fewer bytes than this.
     """
     first: Batch = queue.popleft()
     alone = MergedBatch(first, first.size)
@@ -58,12 +57,12 @@ def take(queue: deque[Any], limit: int, small: int = 0) -> MergedBatch:
         try:
             one = merged(run)
         except (ValueError, IndexError):
-            # Let the target say what it thinks of such records, or of such a checksum.
+            # The records or the checksum are wrong: send the batch as it is, and the target refuses it with an error.
             queue.extendleft(reversed(run[1:]))
             return alone
         if one.size <= limit:
             return MergedBatch(one, sum([batch.size for batch in run]))
-        # Deltas have grown with the distance from the first record.
+        # Deltas grow with the distance from the first record, so the result can exceed the sum of the sizes.
         half = len(run) // 2
         queue.extendleft(reversed(run[half:]))
         del run[half:]
@@ -82,11 +81,11 @@ def _may_merge(batch: Batch, limit: int, small: int) -> bool:
 
 
 def merged(batches: Sequence[Batch]) -> Batch:
-    """Return one batch with the records of `batches`, which are uncompressed, without holes, and follow each other.
+    """Return one batch with the records of `batches`, which are uncompressed, without holes, and consecutive.
 
     Raises:
-        ValueError: a batch's records are not laid out as its header says, or it is large and damaged.
-        IndexError: they end within one.
+        ValueError: a batch's records do not match its header, or it is large and damaged.
+        IndexError: the body ends within a record.
     """
     first = batches[0]
     base_offset, base_time = first.base_offset, first.base_timestamp
@@ -110,13 +109,13 @@ def merged(batches: Sequence[Batch]) -> Batch:
 
 
 def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
-    """Append the records of `batch`, moved by an offset and a time.
+    """Append the records of `batch`, with `offset` and `time` added to their deltas.
 
-    This runs once for each record: what is short, as nearly always, is read and written without a call.
+    The loop runs once a record: short varints, which nearly all are, are read and written without a call.
     """
     body, at, total = bytes(batch.body), 0, len(batch.body)
     if total >= LARGE and not batch.is_intact:
-        # Of these nobody has looked at it yet.
+        # The checksum of large batches has not been verified yet.
         message = f"the checksum of the batch at offset {batch.base_offset} does not fit"
         raise ValueError(message)
     for expected in range(batch.record_count):
@@ -139,7 +138,7 @@ def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
         else:
             delta, at = read(body, at)
         if delta != expected or not at <= end <= total:
-            message = f"the batch at offset {batch.base_offset} is not laid out as its header says"
+            message = f"the records of the batch at offset {batch.base_offset} do not match its header"
             raise ValueError(message)
         delta += offset
         stamp = SIGNED[moved] if 0 <= moved < _TABLE else signed(moved)
@@ -154,5 +153,5 @@ def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
         )
         at = end
     if at != total:
-        message = f"the batch at offset {batch.base_offset} holds more than its header says"
+        message = f"the batch at offset {batch.base_offset} has bytes behind its last record"
         raise ValueError(message)

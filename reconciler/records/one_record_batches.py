@@ -1,8 +1,7 @@
-"""Reads runs of batches that hold one record each as one batch: each costs the way of a whole batch otherwise.
+"""Reads runs of one-record batches as one batch each, because handling every batch by itself costs too much.
 
-`channel` reads fetch answers with `batches` where small batches are merged. What `split`, `read_committed`, `reasons`
-and `merge` would do for each of them happens here in one pass, for the plain case only; whatever is not plain is left
-to them. Pure.
+`channel` reads fetch responses with `batches` where small batches are merged. This does in one pass, for plain batches
+only, what `split`, `read_committed`, `reasons` and `merge` do otherwise; all other batches are left to them. Pure.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ from reconciler.records.checksum import crc32c
 from reconciler.records.split import read_at
 from reconciler.records.varint import SIGNED, signed
 
-# What is looked at of a header: base offset, length, magic, crc, attributes, last offset delta, both times, count.
+# The header fields that are read: base offset, length, magic, crc, attributes, last offset delta, both times, count.
 _FRONT = struct.Struct(">qi4xbIhiqq14xi")
 _ONE = 1
-# A record without key, value and headers has six bytes behind its length, which counts them zigzag.
+# The length field, zigzag, of a record without key, value and headers: six bytes.
 _SIX = 12
 _LEAST = HEADER_SIZE + 7
 _MORE = 0x80
 _BITS = 0x7F
-# The attributes of a record, which are never used, and no deltas: how producers write a batch's first record.
+# Record attributes (unused by Kafka) and both deltas as producers write them in a batch's first record.
 _NO_DELTAS = b"\x00\x00\x00"
 _TABLE = len(SIGNED)
 _TIMES = tuple(b"\x00" + one for one in SIGNED)
 
 
 def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
-    """Yield what `split.split` does, but neighbours of one record each as one batch of up to `limit` bytes.
+    """Yield what `split.split` does, but with consecutive one-record batches merged up to `limit` bytes.
 
-    Batches that were put together passed their checksums; they have none of their producers' numbers. Large bodies are
-    left in place where they may stay.
+    Checksums of the merged batches are verified; the result has no producer id, epoch or sequence. Large bodies are
+    views of `records` where that is read-only.
 
     Args:
-        records: of a fetch response; a view that can be written to is of a buffer that is used again soon.
+        records: of a fetch response; a writable view belongs to a buffer that is reused soon.
         limit: how many bytes may become one batch.
 
     Raises:
@@ -71,10 +70,10 @@ def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
 
 
 def one_plain(data: bytes, start: int, end: int, limit: int) -> Batch | None:
-    """Return the batch that is all of a fetch response's records, or what becomes of a run of one-record batches.
+    """Return the only batch of a fetch response, or the merge of one run of one-record batches that fills it.
 
-    Only batches that pass as they are: whole, intact, without holes, and with no attribute but a codec. One that was
-    put together has no checksum, as it is to get another header.
+    Returns None unless every batch can be copied as it is: whole, intact, without holes, and with no attribute but a
+    codec. A merged batch has no checksum, because `Batch.header` computes it.
 
     Args:
         data: holds the records of a fetch response.
@@ -99,7 +98,7 @@ def one_plain(data: bytes, start: int, end: int, limit: int) -> Batch | None:
 
 
 def _is_run(view: memoryview, at: int) -> bool:
-    """Tell whether the next two batches say that they hold one record each, uncompressed."""
+    """Return whether the headers of the next two batches have one uncompressed record each."""
     for _ in range(2):
         if at < 0 or at + HEADER_SIZE > len(view):
             return False
@@ -113,9 +112,9 @@ def _is_run(view: memoryview, at: int) -> bool:
 def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
     """Return the plain one-record batches from `at` on as one, and the place behind; None when there are not two.
 
-    It is not sealed: whoever gives it another header has no use for that.
+    The batch is not sealed, as most callers give it another header.
 
-    This runs once for each record, so nothing is called that can be avoided.
+    The loop runs once a record, so it avoids calls.
     """
     unpack, total = _FRONT.unpack_from, len(data)
     first, _, _, _, _, _, first_time, newest, _ = unpack(data, at)
@@ -131,7 +130,7 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
         if size < _MORE:
             start += 1
         else:
-            # More than two bytes of length are too many for here: the next condition sees to that.
+            # A length of more than two bytes fails the next condition.
             size = size & _BITS | data[start + 1] << 7
             start += 2
         behind = start + len(_NO_DELTAS)

@@ -1,8 +1,8 @@
-"""What of a source log a reader of committed records sees: batches that pass, and gaps that hold no records.
+"""Applies read_committed: yields committed batches and the offset gaps left by control and aborted batches.
 
-`channel` sifts each fetch answer. The rules are the consumer's (Kafka's `CompletedFetch`, KIP-98): transaction markers
-are never records, and data of a transaction in the answer's list of aborted ones is not seen from its first offset up
-to its marker. Pure: no I/O.
+`channel` passes each fetch response through `sift`. The rules are the consumer's (Kafka's `CompletedFetch`, KIP-98):
+transaction markers are not records, and the batches of an aborted transaction are skipped from the first offset that
+the response names up to its marker. Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEY_AT = 5
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Source offsets that hold no record a reader can see: from `first` up to, not including, `next`."""
+    """Source offsets without a visible record: from `first` up to, not including, `next`."""
 
     first: int
     next: int
@@ -34,14 +34,14 @@ class Gap:
 
 
 def sift(batches: Iterable[Batch], expected: int, aborted: Iterable[tuple[int, int]]) -> Iterator[Batch | Gap]:
-    """Yield what stands from offset `expected` on, without holes: each item begins where the one before ended.
+    """Yield batches and gaps from offset `expected` on, without holes: each item begins where the one before ended.
 
-    A batch that begins before `expected`, or is corrupt, is yielded as it is: its reader has to decide.
+    A batch that begins before `expected`, or is corrupt, is yielded unchanged; the caller has to handle it.
 
     Args:
-        batches: of one fetch answer, in the order of the log.
-        expected: the offset that was asked for.
-        aborted: producer id and first offset of each aborted transaction that the answer names.
+        batches: of one fetch response, in the order of the log.
+        expected: the offset that was fetched from.
+        aborted: producer id and first offset of each aborted transaction in the response.
     """
     to_come = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
     hidden_producers: set[int] = set()
@@ -52,7 +52,7 @@ def sift(batches: Iterable[Batch], expected: int, aborted: Iterable[tuple[int, i
             hidden_producers.add(to_come.pop()[0])
         hidden = _is_hidden(batch, hidden_producers)
         if hidden and not batch.is_intact:
-            # A damaged header must not make records vanish.
+            # A damaged header must not hide records.
             yield batch
             return
         if batch.base_offset > expected:
@@ -74,7 +74,7 @@ def _is_hidden(batch: Batch, hidden_producers: set[int]) -> bool:
 
 
 def is_abort(control: Batch) -> bool:
-    """Tell whether a control batch is the marker of an aborted transaction.
+    """Return whether a control batch is the marker of an aborted transaction.
 
     Its only record's key is version and type, each an i16 (`ControlRecordType`); control batches are never compressed.
     """

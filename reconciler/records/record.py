@@ -1,6 +1,6 @@
-"""Takes the rest of a record apart: key, value and headers, as bytes. Pure.
+"""Decodes key, value and headers of a record, as bytes. Pure.
 
-The layout is Kafka's `DefaultRecord`: each is its size as a signed varint, -1 for none, and then its bytes.
+The layout is Kafka's `DefaultRecord`: each field is its size as a signed varint, -1 for null, and then its bytes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from reconciler.records.varint import read
 
 
 class Parts(NamedTuple):
-    """What a record holds.
+    """Key, value and headers of a record.
 
     Attributes:
         key: bytes or None.
         value: bytes or None.
-        headers: names and values in order; names may repeat, and not every producer's are UTF-8.
+        headers: names and values in order; names may repeat, and are not always UTF-8.
     """
 
     key: bytes | None
@@ -25,13 +25,13 @@ class Parts(NamedTuple):
 
 
 def parts(rest: bytes) -> Parts:
-    """Return what a record holds.
+    """Return key, value and headers of a record.
 
     Args:
-        rest: key, value and headers, as they are.
+        rest: their bytes, encoded.
 
     Raises:
-        ValueError: they are not laid out as a record's.
+        ValueError: the layout is wrong.
     """
     try:
         key, at = part(rest, 0)
@@ -40,8 +40,8 @@ def parts(rest: bytes) -> Parts:
         headers: list[tuple[bytes | None, bytes | None]] = []
         for _ in range(count):
             name, at = part(rest, at)
-            said, at = part(rest, at)
-            headers.append((name, said))
+            value_of, at = part(rest, at)
+            headers.append((name, value_of))
     except IndexError:
         message = "a record ends within a field"
         raise ValueError(message) from None
@@ -49,11 +49,11 @@ def parts(rest: bytes) -> Parts:
 
 
 def part(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Return the bytes that stand at a place, and the place behind them.
+    """Return the field at a place, and the place behind it.
 
     Raises:
-        IndexError: the data ends within.
-        ValueError: their size is no number.
+        IndexError: the data ends within the field.
+        ValueError: its size is not a valid varint.
     """
     size, at = read(data, at)
     if size < 0:

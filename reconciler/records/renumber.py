@@ -1,7 +1,7 @@
-"""Counts the records of a batch anew, in place: what is cheap when some were taken out and the others stay as they are.
+"""Renumbers the offset deltas of a batch's records in place, without holes.
 
-`rewrite` asks here first where a copy has offsets of its own. Only the offset deltas change, and they can only become
-smaller; nearly all keep their number of bytes. Pure.
+`rewrite` uses it for copies with translated offsets. Only the offset deltas change, and they only become smaller;
+nearly all keep their number of bytes, which makes this cheap. Pure.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ _MORE = 0x80
 # The second shortest varint has two bytes, and zigzag numbers below this.
 _WIDE, _WIDER = 2, 0x4000
 _TABLE = len(SIGNED)
-# How much larger a delta is than the one before, zigzag, where nothing is missing between them.
+# Difference of two consecutive deltas, zigzag, where no offset is missing between them.
 _NEXT = 2
 
 
 def renumbered(body: bytes | memoryview, count: int, span: int) -> tuple[bytes, tuple[int, ...]]:  # noqa: PLR0912 - without calls
     """Return decompressed records with offset deltas 0, 1, 2 and so on, and `Batch.parts` from the first of them on.
 
-    This runs once for each record, so nothing is called that can be avoided.
+    The loop runs once a record, so it avoids calls.
 
     Args:
         body: the records of a batch.
-        count: how many there must be.
-        span: no offset delta may be as large as that; they must rise.
+        count: number of records in it.
+        span: offset deltas must rise and stay below this.
 
     Raises:
-        ValueError: they are not laid out so.
+        ValueError: the records do not match these.
         IndexError: likewise, or there is none.
     """
     out = bytearray(body)
     view = memoryview(out)
     pieces: list[bytes | memoryview] = []
-    # Numbers of the records in front of which offsets are missing, each with its old delta behind it.
+    # Pairs: number of a record in front of which offsets are missing, and its old delta.
     jumps: list[int] = []
     at = done = odd = 0
     before = -1
@@ -59,13 +59,13 @@ def renumbered(body: bytes | memoryview, count: int, span: int) -> tuple[bytes, 
         else:
             old, behind = read(body, place)
             old <<= 1
-        # A negative length or delta would be odd; whether all is as it must be is looked at once, at last.
+        # A negative length or delta is odd in zigzag; all errors are collected here and checked once, at the end.
         odd |= size | old | (old <= before) | (behind > end)
         if old - before != _NEXT:
             jumps += (number, old >> 1)
         width, new = behind - place, number << 1
         if width == 1:
-            # As deltas rise, this one is as large as its number at least.
+            # Deltas rise, so the old one is at least the new one, which fits into one byte as well.
             out[place] = new
         elif width == _WIDE and _MORE <= new < _WIDER:
             out[place] = new & 0x7F | _MORE
@@ -81,14 +81,14 @@ def renumbered(body: bytes | memoryview, count: int, span: int) -> tuple[bytes, 
 def _change_length(
     view: memoryview, pieces: list[bytes | memoryview], done: int, number: int, places: tuple[int, int, int, int, int]
 ) -> int:
-    """Give a record a delta that takes another number of bytes; return the place up to which `pieces` has everything.
+    """Give a record a delta that takes another number of bytes; return the place up to which `pieces` is complete.
 
     Args:
-        view: all records; where their bytes may be changed in place, they are.
-        pieces: what comes of them.
-        done: up to which place that has them.
+        view: all records; changed in place where possible.
+        pieces: the output.
+        done: place up to which the output is complete.
         number: the new delta.
-        places: of the record's length, its attributes, its delta, what is behind that, and its end.
+        places: of the record's length, its attributes, its delta, the byte behind that, and its end.
     """
     at, start, place, behind, end = places
     delta = _varint(number)
@@ -103,7 +103,7 @@ def _change_length(
 
 
 def _length(body: bytes | memoryview, at: int) -> tuple[int, int]:
-    """Return twice a length, and the place behind it; a negative one would lead back to where it stands."""
+    """Return twice a length, and the place behind it; a negative length is refused, as the loop would not advance."""
     size, start = read(body, at)
     if size < 0:
         raise ValueError(_NOT_SO)
@@ -115,7 +115,7 @@ def _varint(value: int) -> bytes:
 
 
 def _parts(jumps: list[int], count: int, span: int) -> tuple[int, ...]:
-    """Return how many records and how many missing offsets follow each other in turns; the first jump is record 0."""
+    """Return numbers of records and of missing offsets alternately (`Batch.parts`); the first jump is record 0."""
     found: list[int] = []
     for at in range(0, len(jumps), 2):
         number, delta = jumps[at : at + 2]
@@ -124,4 +124,4 @@ def _parts(jumps: list[int], count: int, span: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-_NOT_SO = "records are not laid out as their batch says"
+_NOT_SO = "the records do not match the header of their batch"

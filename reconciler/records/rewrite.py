@@ -1,9 +1,9 @@
-"""Rewrites batches that cannot pass as they are: only the front of each record; key, value and headers are one slice.
+"""Rewrites batches that cannot be copied as they are; key, value and headers of each record are copied as one slice.
 
-`intake` asks for batches with holes, with LogAppendTime, larger than the target allows, or that begin before the place
-where reading began. The offsets stay: what is missing between two records comes out as a gap. Pure.
+`intake` uses it for batches with holes, with LogAppendTime, larger than the target allows, or that begin before the
+offset where reading begins. Offsets stay: missing offsets between two records become a gap. Pure.
 
-The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp delta, offset delta, then what is kept.
+The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp delta, offset delta, then that slice.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from reconciler.records.renumber import renumbered
 from reconciler.records.varint import SIGNED, read, signed, wrapped
 
 _TABLE = len(SIGNED)
-# For who knows of no limit.
+# Bytes of a batch where the target has no limit.
 UNLIMITED = 2**31 - 1
 
 
 class Kept(NamedTuple):
-    """One record, of which only the front is known.
+    """One record, of which only the front is decoded.
 
     Attributes:
         offset: in its log.
         timestamp: milliseconds.
-        rest: key, value and headers, as they are; a view where that was asked for.
+        rest: key, value and headers, encoded; a view with `in_place`.
     """
 
     offset: int
@@ -38,15 +38,15 @@ class Kept(NamedTuple):
 
 
 def kept(batch: Batch, *, in_place: bool = False) -> list[Kept]:
-    """Return the records of a batch, decompressed; under LogAppendTime all have the time of the append.
+    """Return the records of a batch, decompressed; under LogAppendTime all have the append time.
 
     Args:
         batch: the batch.
-        in_place: whether records may be views of a large body: they are gone before long.
+        in_place: whether records may be views of a large body, which the caller drops soon.
 
     Raises:
-        ValueError: it is not laid out as its header says.
-        TooMuch: it has more bytes decompressed than it may have.
+        ValueError: the records do not match its header.
+        DecompressedTooLarge: it exceeds the limit decompressed.
     """
     plain = unpack(batch.attributes & CODEC_BITS, batch.body)
     # A view's slices are views, too, and a large body is not copied once more.
@@ -77,7 +77,7 @@ def first_at(batch: Batch, offset: int) -> int | None:
     """Return the offset of a batch's first record at or behind `offset`; None when it has none there.
 
     Raises:
-        UnreadableBatch: it is damaged, or not laid out as its header says.
+        UnreadableBatch: it is damaged, or its records do not match its header.
     """
     if batch.record_count == batch.last_offset_delta + 1:
         at = max(offset, batch.base_offset)
@@ -92,7 +92,7 @@ def first_at(batch: Batch, offset: int) -> int | None:
 
 
 def _not_as_said(batch: Batch) -> ValueError:
-    return ValueError(f"the batch at offset {batch.base_offset} is not laid out as its header says")
+    return ValueError(f"the records of the batch at offset {batch.base_offset} do not match its header")
 
 
 def rewritten(
@@ -105,13 +105,13 @@ def rewritten(
     Args:
         batch: its checksum fits.
         first: an offset in it, or its base offset.
-        limit: how many bytes a new batch should have at most; a single record may have more.
+        limit: most bytes of a new batch; a single record may have more.
         codec: to compress with, where that makes a batch smaller; by default as it was.
         without: offsets of records to leave out.
         cut: an offset at which a new batch begins.
 
     Raises:
-        ValueError: it is not laid out as its header says; TooMuch is one.
+        ValueError: the records do not match its header; also DecompressedTooLarge.
     """
     expected = first
     codec = batch.attributes & CODEC_BITS if codec is None else codec
@@ -129,21 +129,21 @@ def rewritten(
 def dense(
     batch: Batch, first: int, limit: int, codec: int | None = None, without: Collection[int] = (), cut: int = 0
 ) -> Iterator[Batch]:
-    """Yield the records of a batch from offset `first` on in batches that a copy with other offsets can take.
+    """Yield the records of a batch from offset `first` on, in batches for a copy with translated offsets.
 
     Their deltas count records. Each spans the offsets from its first record up to where the next one begins, the last
-    one up to where the batch ended; nothing comes where no record is left.
+    one up to where the batch ended. Yields nothing where no record is left.
 
     Args:
         batch: its checksum fits.
         first: an offset in it, or its base offset.
-        limit: how many bytes a new batch should have at most; a single record may have more.
+        limit: most bytes of a new batch; a single record may have more.
         codec: to compress with, where that makes a batch smaller; by default as it was.
         without: offsets of records to leave out.
         cut: an offset at which a new batch begins.
 
     Raises:
-        ValueError: it is not laid out as its header says; TooMuch is one.
+        ValueError: the records do not match its header; also DecompressedTooLarge.
     """
     codec = batch.attributes & CODEC_BITS if codec is None else codec
     if first <= batch.base_offset and not batch.is_log_append_time and not without:
@@ -153,7 +153,7 @@ def dense(
             return
     records = [one for one in kept(batch, in_place=True) if one.offset >= first and one.offset not in without]
     starts = [record.offset for record in records]
-    # Counted from 0 they are in the order of the list.
+    # Offsets from 0 are indexes into `starts`.
     numbered = [record._replace(offset=number) for number, record in enumerate(records)]
     until = sum(offset < cut for offset in starts) if cut else 0
     for one in chain(batches_of(numbered[:until], codec, limit), batches_of(numbered[until:], codec, limit)):
@@ -185,10 +185,10 @@ def _renumbered(batch: Batch, codec: int) -> Batch:
 
 
 def _parts(offsets: Sequence[int]) -> tuple[int, ...]:
-    """Return how many records and how many missing offsets follow each other in turns.
+    """Return numbers of records and of missing offsets alternately (`Batch.parts`).
 
     Args:
-        offsets: of all records, and of the end.
+        offsets: of all records, and the end offset.
     """
     found: list[int] = []
     count = 1
@@ -205,20 +205,20 @@ def batches_of(records: Sequence[Kept], codec: int = NONE, limit: int = UNLIMITE
     """Yield records as batches without holes: a new one begins where an offset is missing.
 
     Args:
-        records: by their offsets.
+        records: sorted by offset.
         codec: to compress with, where that makes a batch smaller.
-        limit: how many bytes a batch should have at most; a single record may have more.
+        limit: most bytes of a batch; a single record may have more.
     """
     for run in _runs(records):
         yield from _packed(run, codec, limit)
 
 
 def recoded(batch: Batch, codec: int) -> Batch:
-    """Return a batch that can pass but for its codec in another one, uncompressed where that is not smaller.
+    """Return a batch in another codec, uncompressed where compression does not make it smaller.
 
     Raises:
         ValueError: it cannot be decompressed.
-        TooMuch: it has more bytes decompressed than it may have.
+        DecompressedTooLarge: it exceeds the limit decompressed.
     """
     plain = unpack(batch.attributes & CODEC_BITS, batch.body)
     body, codec = _smallest(plain, codec)
@@ -227,7 +227,7 @@ def recoded(batch: Batch, codec: int) -> Batch:
 
 
 def _runs(records: Sequence[Kept]) -> Iterator[Sequence[Kept]]:
-    """Yield the records without holes between them together."""
+    """Yield runs of records without holes."""
     begin = 0
     for at in range(1, len(records) + 1):
         if at == len(records) or records[at].offset != records[at - 1].offset + 1:
@@ -241,7 +241,7 @@ def _packed(run: Sequence[Kept], codec: int, limit: int) -> Iterator[Batch]:
     if one.size <= limit or len(run) == 1:
         yield one
         return
-    # Records are not of one size, and compress as they like: halves again until they fit.
+    # Sizes and compression ratios differ by record, so the run is halved until each half fits.
     middle = _middle(run)
     yield from _packed(run[:middle], codec, limit)
     yield from _packed(run[middle:], codec, limit)
@@ -258,7 +258,7 @@ def _middle(run: Sequence[Kept]) -> int:
 
 
 def packed(run: Sequence[Kept], codec: int) -> Batch:
-    """Return one batch with some records at consecutive offsets, compressed where that makes it smaller."""
+    """Return one batch with records at consecutive offsets, compressed where that makes it smaller."""
     base_offset, base_time = run[0].offset, run[0].timestamp
     pieces: list[bytes] = []
     for number, record in enumerate(run):
@@ -274,6 +274,6 @@ def packed(run: Sequence[Kept], codec: int) -> Batch:
 
 
 def _smallest(plain: Body, codec: int) -> tuple[Body, int]:
-    """Return a body compressed, or as it is where that is not larger, and the codec that it has then."""
+    """Return a body compressed, or unchanged where that is not larger, and its codec."""
     packed = pack(codec, plain)
     return (packed, codec) if len(packed) < len(plain) else (plain, NONE)

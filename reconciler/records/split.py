@@ -1,4 +1,4 @@
-"""Finds the batches in what a fetch response says of a partition; older messages come out as batches, too.
+"""Splits the records of a fetch response into batches; messages of older formats become batches, too.
 
 Pure.
 """
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler.records.batch import HEADER, HEADER_SIZE, LARGE, LOG_OVERHEAD, MAGIC, Batch, Body, UnreadableBatch
-from reconciler.records.legacy import read_old
+from reconciler.records.legacy import read_legacy
 
 # In every format.
 _MAGIC_AT = 16
 
 
 def split(records: memoryview | bytes, *, in_place: bool = False) -> Iterator[Batch]:
-    """Yield the whole batches of a fetch response's `records`; an incomplete last one is left out, as brokers send it.
+    """Yield the whole batches of a fetch response's `records`; brokers may cut off the last one, which is left out.
 
     Args:
-        records: a view that can be written to is of a buffer that is used again as soon as this is done.
-        in_place: whether large bodies may be views of `records`, which are there as long as these.
+        records: a writable view belongs to a buffer that is reused as soon as this is done.
+        in_place: whether large bodies may be views of `records`, where that is read-only.
 
     Raises:
         UnreadableBatch: a batch is of an unknown format, or an older one that cannot be decoded.
@@ -33,9 +33,9 @@ def split(records: memoryview | bytes, *, in_place: bool = False) -> Iterator[Ba
 
 
 def read_at(view: memoryview, at: int, *, in_place: bool = False) -> tuple[Sequence[Batch], int] | None:
-    """Return what begins at a place of a fetch response's records, and the place behind; None if it is incomplete.
+    """Return the batches that begin at a place of a fetch response's records, and the place behind; None if incomplete.
 
-    It is one batch; an older message becomes none or several where compaction took records out of it.
+    This is one batch; a message of an older format becomes none or several where compaction removed records from it.
 
     Args:
         view: of the records.
@@ -49,7 +49,7 @@ def read_at(view: memoryview, at: int, *, in_place: bool = False) -> tuple[Seque
     if at + _MAGIC_AT >= total:
         return None
     if view[at + _MAGIC_AT] < MAGIC:
-        return read_old(view, at)
+        return read_legacy(view, at)
     if at + HEADER_SIZE > total:
         return None
     (base, length, epoch, magic, crc, attributes, delta, base_time, max_time, pid, pid_epoch, sequence, count) = (
@@ -57,7 +57,7 @@ def read_at(view: memoryview, at: int, *, in_place: bool = False) -> tuple[Seque
     )
     if magic != MAGIC:
         raise UnreadableBatch(base, magic, "this format is not known")
-    # A length below a header's can only be damage: the checksum will tell, and the walk still moves on.
+    # A length below a header's is damage, which the checksum detects; the place must advance nevertheless.
     end = at + max(LOG_OVERHEAD + length, HEADER_SIZE)
     if end > total:
         return None

@@ -11,12 +11,12 @@ _HALF = 2**63
 
 
 def wrapped(value: int) -> int:
-    """Return a number as a 64-bit one, which wraps as Java's does."""
+    """Return a number wrapped to 64 bits, as Java's arithmetic does."""
     return value if -_HALF <= value < _HALF else (value + _HALF) % (2 * _HALF) - _HALF
 
 
 def signed(value: int) -> bytes:
-    """Return a zigzag varint of a 64-bit number, which wraps as Java's does."""
+    """Return the zigzag varint of a number wrapped to 64 bits."""
     value = wrapped(value)
     return uvarint(value << 1 if value >= 0 else -value * 2 - 1)
 
@@ -32,5 +32,5 @@ def read(data: bytes | memoryview, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
-# The small ones, which nearly all are.
+# Precomputed varints: nearly all values are this small.
 SIGNED = tuple(signed(value) for value in range(4096))

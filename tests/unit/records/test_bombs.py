@@ -16,7 +16,7 @@ from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records import codecs
 from reconciler.records.batch import Batch, UnreadableBatch
 from reconciler.records.decompression import DecompressedTooLarge
-from reconciler.records.legacy import read_old
+from reconciler.records.legacy import read_legacy
 from reconciler.records.rewrite import first_at, kept
 from reconciler.records.split import split
 from reconciler.replicator.copy.agreement import Agreement, Disagreement
@@ -259,5 +259,5 @@ def test_a_message_inside_that_lies_about_its_size_is_an_error(magic: int, size:
     packed = value.compress(inside) + value.flush()
     times = struct.pack(">q", 0) if magic else b""
     behind = struct.pack(">bb", magic, GZIP) + times + struct.pack(">ii", -1, len(packed)) + packed
-    with pytest.raises(UnreadableBatch, match="not laid out as they say"):
-        read_old(memoryview(struct.pack(">qiI", 0, 4 + len(behind), zlib.crc32(behind)) + behind), 0)
+    with pytest.raises(UnreadableBatch, match="do not have the layout of their format"):
+        read_legacy(memoryview(struct.pack(">qiI", 0, 4 + len(behind), zlib.crc32(behind)) + behind), 0)

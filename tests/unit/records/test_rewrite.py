@@ -141,7 +141,7 @@ def test_what_is_not_laid_out_as_the_header_says_is_an_error(spoil: Callable[[by
 def test_counts_that_are_wrong_are_an_error() -> None:
     one = read(build(some(3), BASE))
     for count in (2, 4):
-        with pytest.raises(ValueError, match="not laid out as its header says"):
+        with pytest.raises(ValueError, match="do not match its header"):
             kept(one._replace(record_count=count))
 
 
