@@ -30,7 +30,7 @@ from reconciler.model.offsets.committed import Log
 from reconciler.model.recorded.failover import Allowance, Carried, Cut, FailbackPlan, FailedOver, WithoutPlace
 from reconciler.model.recorded.ownership import kafka_id
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.state.failovers import Failovers
 from reconciler.state.ownership import Ownership
 
@@ -303,7 +303,7 @@ class Failback:
                 handovers[log] = Handover(stand.topic_id, there[log], end, runs.get((cut.topic, number)))
                 if record.offsets == TRANSLATED:
                     epoch = stand.epoch if stand.epoch >= 0 else None
-                    positions[log] = stand.end, Note(stand.topic_id, there[log].topic_id, epoch=epoch)
+                    positions[log] = stand.end, OffsetMetadata(stand.topic_id, there[log].topic_id, epoch=epoch)
             if one.is_rebuilt:
                 anew = kafka_id(here[cut.topic, 0].topic_id) or record.source_topic_id
                 Ownership(self._target.cluster, self._topology.name).write([replace(record, source_topic_id=anew)])

@@ -18,7 +18,7 @@ import xxhash
 
 from reconciler.records.batch import CODEC_BITS, LOG_OVERHEAD, Batch, UnreadableBatch
 from reconciler.records.codecs import LZ4, NONE, unpack
-from reconciler.records.rewrite import Kept, batches_of
+from reconciler.records.rewrite import RawRecord, batches_of
 from reconciler.records.varint import signed
 
 _FRONT = struct.Struct(">qiIb")
@@ -72,7 +72,7 @@ class _Message(NamedTuple):
     value: bytes | None
 
 
-def _records(data: bytes) -> list[Kept]:
+def _records(data: bytes) -> list[RawRecord]:
     """Return the records of a whole message.
 
     Raises:
@@ -134,8 +134,8 @@ def _repaired(frame: bytes) -> bytes:
     return frame[:at] + xxhash.xxh32(frame[_LZ4_FLAGS_AT:at]).digest()[-2:-1] + frame[at + 1 :]
 
 
-def _kept(message: _Message, offset: int, timestamp: int) -> Kept:
-    return Kept(offset, timestamp, b"".join((*_sized(message.key), *_sized(message.value), _NO_HEADERS)))
+def _kept(message: _Message, offset: int, timestamp: int) -> RawRecord:
+    return RawRecord(offset, timestamp, b"".join((*_sized(message.key), *_sized(message.value), _NO_HEADERS)))
 
 
 def _sized(data: bytes | None) -> tuple[bytes, ...]:

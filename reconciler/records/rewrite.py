@@ -23,7 +23,7 @@ _TABLE = len(SIGNED)
 UNLIMITED = 2**31 - 1
 
 
-class Kept(NamedTuple):
+class RawRecord(NamedTuple):
     """One record, of which only the front is decoded.
 
     Attributes:
@@ -37,7 +37,7 @@ class Kept(NamedTuple):
     rest: bytes
 
 
-def kept(batch: Batch, *, in_place: bool = False) -> list[Kept]:
+def raw_records(batch: Batch, *, in_place: bool = False) -> list[RawRecord]:
     """Return the records of a batch, decompressed; under LogAppendTime all have the append time.
 
     Args:
@@ -53,7 +53,7 @@ def kept(batch: Batch, *, in_place: bool = False) -> list[Kept]:
     body = cast("bytes", plain if in_place else bytes(plain))
     appended = batch.max_timestamp if batch.is_log_append_time else None
     base_offset, base_time = batch.base_offset, batch.base_timestamp
-    found: list[Kept] = []
+    found: list[RawRecord] = []
     at, before = 0, base_offset - 1
     try:
         for _ in range(batch.record_count):
@@ -64,7 +64,9 @@ def kept(batch: Batch, *, in_place: bool = False) -> list[Kept]:
             offset = base_offset + number
             if not place <= end <= len(body) or not before < offset < batch.next_offset:
                 raise _not_as_said(batch)
-            found.append(Kept(offset, wrapped(base_time + delta) if appended is None else appended, body[place:end]))
+            found.append(
+                RawRecord(offset, wrapped(base_time + delta) if appended is None else appended, body[place:end])
+            )
             at, before = end, offset
     except (IndexError, ValueError):
         raise _not_as_said(batch) from None
@@ -85,7 +87,7 @@ def first_at(batch: Batch, offset: int) -> int | None:
     if not batch.is_intact:
         raise UnreadableBatch(batch.base_offset, MAGIC, "its checksum does not fit")
     try:
-        records = kept(batch, in_place=True)
+        records = raw_records(batch, in_place=True)
     except ValueError as error:
         raise UnreadableBatch(batch.base_offset, MAGIC, str(error)) from error
     return next((record.offset for record in records if record.offset >= offset), None)
@@ -115,7 +117,7 @@ def rewritten(
     """
     expected = first
     codec = batch.attributes & CODEC_BITS if codec is None else codec
-    records = [one for one in kept(batch, in_place=True) if one.offset >= first and one.offset not in without]
+    records = [one for one in raw_records(batch, in_place=True) if one.offset >= first and one.offset not in without]
     behind = sum(record.offset < cut for record in records) if cut else 0
     for one in chain(batches_of(records[:behind], codec, limit), batches_of(records[behind:], codec, limit)):
         if one.base_offset > expected:
@@ -151,7 +153,7 @@ def dense(
         if one.size <= limit or one.record_count == 1:
             yield one
             return
-    records = [one for one in kept(batch, in_place=True) if one.offset >= first and one.offset not in without]
+    records = [one for one in raw_records(batch, in_place=True) if one.offset >= first and one.offset not in without]
     starts = [record.offset for record in records]
     # Offsets from 0 are indexes into `starts`.
     numbered = [record._replace(offset=number) for number, record in enumerate(records)]
@@ -201,7 +203,7 @@ def _parts(offsets: Sequence[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def batches_of(records: Sequence[Kept], codec: int = NONE, limit: int = UNLIMITED) -> Iterator[Batch]:
+def batches_of(records: Sequence[RawRecord], codec: int = NONE, limit: int = UNLIMITED) -> Iterator[Batch]:
     """Yield records as batches without holes: a new one begins where an offset is missing.
 
     Args:
@@ -226,7 +228,7 @@ def recoded(batch: Batch, codec: int) -> Batch:
     return one.sealed()
 
 
-def _runs(records: Sequence[Kept]) -> Iterator[Sequence[Kept]]:
+def _runs(records: Sequence[RawRecord]) -> Iterator[Sequence[RawRecord]]:
     """Yield runs of records without holes."""
     begin = 0
     for at in range(1, len(records) + 1):
@@ -235,7 +237,7 @@ def _runs(records: Sequence[Kept]) -> Iterator[Sequence[Kept]]:
             begin = at
 
 
-def _packed(run: Sequence[Kept], codec: int, limit: int) -> Iterator[Batch]:
+def _packed(run: Sequence[RawRecord], codec: int, limit: int) -> Iterator[Batch]:
     """Yield one batch, or several where one would have more than `limit` bytes."""
     one = packed(run, codec)
     if one.size <= limit or len(run) == 1:
@@ -247,7 +249,7 @@ def _packed(run: Sequence[Kept], codec: int, limit: int) -> Iterator[Batch]:
     yield from _packed(run[middle:], codec, limit)
 
 
-def _middle(run: Sequence[Kept]) -> int:
+def _middle(run: Sequence[RawRecord]) -> int:
     """Return where to divide, so that both sides have about as many bytes and none is empty."""
     half, size = sum(len(record.rest) for record in run) // 2, 0
     for at, record in enumerate(run):
@@ -257,7 +259,7 @@ def _middle(run: Sequence[Kept]) -> int:
     return len(run) // 2
 
 
-def packed(run: Sequence[Kept], codec: int) -> Batch:
+def packed(run: Sequence[RawRecord], codec: int) -> Batch:
     """Return one batch with records at consecutive offsets, compressed where that makes it smaller."""
     base_offset, base_time = run[0].offset, run[0].timestamp
     pieces: list[bytes] = []

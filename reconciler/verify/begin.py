@@ -11,7 +11,7 @@ from functools import partial
 from reconciler.model.offsets.verification import Difference
 from reconciler.records.batch import UnreadableBatch
 from reconciler.records.read_committed import Gap, sift
-from reconciler.records.rewrite import Kept, kept
+from reconciler.records.rewrite import RawRecord, raw_records
 from reconciler.records.split import split
 from reconciler.replicator.copy.log_reading import read
 from reconciler.replicator.transfer.pace import Quota
@@ -61,7 +61,7 @@ class LogReader:
     committed: bool
     quota: Quota
 
-    async def records(self, offset: int) -> list[Kept]:
+    async def records(self, offset: int) -> list[RawRecord]:
         """Return what follows from an offset on: some thousand records, or some megabytes.
 
         Raises:
@@ -69,7 +69,7 @@ class LogReader:
             BrokerError: the broker refuses.
             UnreadableBatch: a batch cannot be read.
         """
-        found: list[Kept] = []
+        found: list[RawRecord] = []
         size = 0
         while offset < self.end and len(found) < _RECORDS and size < _BYTES:
             await room(self.loop, self.quota)
@@ -89,7 +89,7 @@ class LogReader:
                     offset = item.next
                     continue
                 try:
-                    found += [one for one in kept(item) if before <= one.offset < self.end]
+                    found += [one for one in raw_records(item) if before <= one.offset < self.end]
                 except ValueError as error:
                     raise UnreadableBatch(item.base_offset, 2, str(error)) from error
                 offset, size = item.next_offset, size + item.size
@@ -196,7 +196,7 @@ def _leave_out_copy(bounds: SliceBounds, progress: SliceProgress) -> None:
 
 
 async def _by_time(
-    source: LogReader, target: LogReader, ours: list[Kept], theirs: list[Kept]
+    source: LogReader, target: LogReader, ours: list[RawRecord], theirs: list[RawRecord]
 ) -> tuple[int, int] | None:
     """Look where the other side holds what one begins with, by its time."""
     at = await source.at_time(theirs[0].timestamp)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from reconciler.model.base.errors import Problem
 from reconciler.model.recorded.failed_flows import since
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.place import differ
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.failovers import failed_over
@@ -69,7 +69,7 @@ class Cuts:
         cut = self._cuts.get(place.topic)
         if cut is None or cut.remote != place.remote:
             return None
-        if differ(Note.parse(cut.note(place.partition)).target_id, target_id):
+        if differ(OffsetMetadata.parse(cut.note(place.partition)).target_id, target_id):
             return None
         return CutPoint(*cut.at(place.partition))
 

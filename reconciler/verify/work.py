@@ -20,7 +20,7 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.records import codecs
 from reconciler.records.batch import UnreadableBatch
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.replicator.partition.place import differ
 from reconciler.replicator.task import malloc
 from reconciler.replicator.transfer.pace import Quota
@@ -258,7 +258,7 @@ class _Partition:
         doubts.tell(self._progress.findings)
         comparer.compaction = Compaction()
 
-    async def _scan(self, topics: _Sides, look: KeyLookup, see: Callable[[Kept], None], quota: Quota) -> None:
+    async def _scan(self, topics: _Sides, look: KeyLookup, see: Callable[[RawRecord], None], quota: Quota) -> None:
         at = look.first
         for _ in range(_MOST_ENDS):
             end = await self._asked(self._log(topics, look.name, quota)) if look.end is None else look.end

@@ -21,7 +21,7 @@ from reconciler.model.offsets.committed import Committed, Log, LogBounds, Move, 
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.recorded.failover import Cut
 from reconciler.model.recorded.ownership import copies_of, kafka_id
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.place import differ
 from reconciler.state.copies import Copies
 from reconciler.state.failovers import failed_over
@@ -133,7 +133,8 @@ class Positions:
             there: cut
             for there, cut in known.items()
             # Of another topic of this name the cut says nothing.
-            if cut.remote == there[0] and not differ(Note.parse(cut.note(there[1])).target_id, ids.get(there[0]))
+            if cut.remote == there[0]
+            and not differ(OffsetMetadata.parse(cut.note(there[1])).target_id, ids.get(there[0]))
         }
 
     def _shifts(self, logs: Sequence[Log]) -> dict[Log, int]:
@@ -179,7 +180,7 @@ class Positions:
             after: where to.
             source_id: of the original of today, in whose log that is.
         """
-        note = Note.parse(before.metadata) if before.metadata else Note()
+        note = OffsetMetadata.parse(before.metadata) if before.metadata else OffsetMetadata()
         if differ(note.source_id, source_id):
             # Of the topic that was there before it says nothing any more, but whose transaction is to be ended.
             return str(note._replace(source_id=source_id, epoch=None, anew_from=0))

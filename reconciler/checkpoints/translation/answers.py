@@ -17,7 +17,7 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.offsets.committed import Log, LogBounds
 from reconciler.model.offsets.translation import Question, Translated
 from reconciler.model.recorded.failover import Cut, FailedOver
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.place import differ
 from reconciler.state.failovers import failed_over
 from reconciler.state.ownership import Ownership
@@ -76,7 +76,7 @@ class _Bounded:
         # Where its original is made anew, all that the copy holds comes to it.
         named = {log: cut for log in logs if (cut := state.cuts.get(log[0])) is not None and cut.anew != "made"}
         named = {log: cut for log, cut in named.items() if cut.remote == flow.remote_topic(log[0])}
-        notes = {log: Note.parse(cut.note(log[1])) for log, cut in named.items()}
+        notes = {log: OffsetMetadata.parse(cut.note(log[1])) for log, cut in named.items()}
         source_ids, at_source = _looked_at(clusters[0], {log: log for log in named})
         target_ids, at_target = _looked_at(clusters[1], {log: (cut.remote, log[1]) for log, cut in named.items()})
         same = {

@@ -19,7 +19,7 @@ from reconciler.checkpoints.translation.walk import Walker
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import syncs_topic
 from reconciler.model.offsets.committed import Log
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.offset_syncs import OffsetSync, sync_of
 from reconciler.replicator.partition.place import differ
 from reconciler.state.confluent.faults import unreachable
@@ -35,7 +35,7 @@ class _Copy:
 
     def __init__(self) -> None:
         self.runs = PairedRuns()
-        self.note = Note()
+        self.note = OffsetMetadata()
         self.last: OffsetSync | None = None
         self._pending: list[OffsetSync] = []
 
@@ -43,7 +43,7 @@ class _Copy:
         self.last = sync
         self._pending.append(sync)
         if sync.position is not None:
-            note = Note.parse(sync.position.note)
+            note = OffsetMetadata.parse(sync.position.note)
             if differ(note.target_id, self.note.target_id) or differ(note.source_id, self.note.source_id):
                 # Another topic took the name on one side: what was told before is not about it.
                 self.runs = PairedRuns()
@@ -61,7 +61,7 @@ class _Copy:
                 continue
             if span.is_anew and not span.begin:
                 # Either topic may have been made anew: which it is now no position says.
-                self.note = Note()
+                self.note = OffsetMetadata()
             self.runs.add(first, span.parts, span.begin, repeats=span.repeats, is_anew=span.is_anew)
         self._pending.clear()
 
@@ -98,10 +98,10 @@ class SyncHistory:
         copy = self._copies.get(log)
         return PairedRuns() if copy is None else copy.runs
 
-    def note(self, log: Log) -> Note:
+    def note(self, log: Log) -> OffsetMetadata:
         """Return of which topics that is told."""
         copy = self._copies.get(log)
-        return Note() if copy is None else copy.note
+        return OffsetMetadata() if copy is None else copy.note
 
     def last(self, log: Log) -> OffsetSync | None:
         """Return the last word on one partition, which says the position that was committed with it, if it says one."""

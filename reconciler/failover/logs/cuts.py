@@ -17,8 +17,8 @@ from reconciler.model.offsets.committed import Committed, Log
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.recorded.failover import Carried, Crossing, Cut
 from reconciler.model.recorded.ownership import copies_of
-from reconciler.replicator.commit.position_recovery import NotTold, told
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.commit.position_recovery import PositionUnknown, position_of
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.place import differ
 from reconciler.state.copies import Copies
 from reconciler.state.ownership import Ownership
@@ -64,7 +64,7 @@ def crossings(topology: Topology, flow: Flow, target: Groups) -> list[Crossing]:
             (one.topic, one.partition): one
             for one in target.committed([group])
             # One in a copy that was deleted is nobody's any more.
-            if not differ(Note.parse(one.metadata).target_id, ids.get(one.topic))
+            if not differ(OffsetMetadata.parse(one.metadata).target_id, ids.get(one.topic))
         }
         # Syncs can speak only of what was written to. What is remembered of a copy is stored behind its first commit:
         # that nothing is known of one does not say that it never began.
@@ -77,7 +77,7 @@ def crossings(topology: Topology, flow: Flow, target: Groups) -> list[Crossing]:
     found = []
     for log, one in logs.items():
         end, record = bounds[log].end, known.get(log)
-        note = str(Note(record.source_id if record else None, ids.get(one.name)))
+        note = str(OffsetMetadata(record.source_id if record else None, ids.get(one.name)))
         copied = end - (record.runs.shift if record else 0)
         if one.offsets == TRANSLATED:
             position = committed.get(log)
@@ -106,8 +106,8 @@ def _recalled(target: Cluster, flow: Flow, lost: Mapping[Log, tuple[str, CopyRec
         for log, (original, record) in lost.items():
             if history.is_behind:
                 continue
-            with contextlib.suppress(NotTold):
-                position = told(history.last((original, log[1])), record)
+            with contextlib.suppress(PositionUnknown):
+                position = position_of(history.last((original, log[1])), record)
                 found[log] = Committed("", *log, position.offset, position.note)
     finally:
         history.close()

@@ -14,7 +14,7 @@ from reconciler.model.declared.flow import Flow
 from reconciler.model.offsets.committed import Log, LogBounds
 from reconciler.model.recorded.failover import Cut, Returning
 from reconciler.replicator.copy.transaction_holders import TransactionHolder, holders
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.place import differ
 
 
@@ -82,7 +82,7 @@ class Divergence:
         return {
             cut.remote
             for cut in cuts.values()
-            if any(differ(Note.parse(note).target_id, there.get(cut.remote)) for note in cut.notes)
+            if any(differ(OffsetMetadata.parse(note).target_id, there.get(cut.remote)) for note in cut.notes)
         }
 
     def _came(self, cut: Cut, partitions: int) -> int:

@@ -13,7 +13,7 @@ from reconciler.model.declared.flow import Flow
 from reconciler.model.offsets.committed import Log
 from reconciler.model.recorded.failover import Crossing
 from reconciler.replicator.copy.transaction_holders import TransactionHolder, holders
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.place import differ
 
 _MOST_NAMED = 5
@@ -40,7 +40,7 @@ class Originals:
         """
         known: dict[str, str | None] = {}
         for one in found:
-            known[one.topic] = known.get(one.topic) or Note.parse(one.note).source_id
+            known[one.topic] = known.get(one.topic) or OffsetMetadata.parse(one.note).source_id
         try:
             ids = source.ids(known)
         except EnvironmentFault:

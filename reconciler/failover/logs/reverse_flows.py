@@ -27,7 +27,7 @@ from reconciler.model.offsets.committed import Log, Move
 from reconciler.model.offsets.runs import Runs
 from reconciler.model.recorded.failover import Cut, FailbackPlan
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.place import differ
 from reconciler.state.copies import Copies
 
@@ -130,7 +130,7 @@ def runs_back(topology: str, source: Groups, flow: Flow, cuts: Iterable[Cut]) ->
     }
 
 
-def expired(topology: str, flow: Flow, target: Groups, plan: FailbackPlan) -> dict[Log, tuple[int, Note]]:
+def expired(topology: str, flow: Flow, target: Groups, plan: FailbackPlan) -> dict[Log, tuple[int, OffsetMetadata]]:
     """Return the positions that stood in the flow's group when its copies were cut, and are not there any more.
 
     Where they are, they tell more than a cut does: a transaction may have ended behind it.
@@ -140,7 +140,7 @@ def expired(topology: str, flow: Flow, target: Groups, plan: FailbackPlan) -> di
     """
     there = {(one.topic, one.partition) for one in target.committed([lease_group(topology, flow.name)])}
     return {
-        (cut.remote, number): (position, Note.parse(cut.note(number)))
+        (cut.remote, number): (position, OffsetMetadata.parse(cut.note(number)))
         for cut in (plan.state.cuts[one.topic] for one in plan.topics if not one.is_rebuilt)
         for number, (position, _) in enumerate(cut.ends)
         if cut.mode == TRANSLATED and position >= 0 and cut.note(number) and (cut.remote, number) not in there
@@ -165,12 +165,13 @@ def place_translated(
     ends = {(cut.topic, number): (cut, end[1]) for cut in cuts for number, end in enumerate(cut.ends)}
     here = log_states(source.cluster, ends.keys())
     positions = {
-        log: (end, Note(there[cut.remote, log[1]].topic_id, here[log].topic_id)) for log, (cut, end) in ends.items()
+        log: (end, OffsetMetadata(there[cut.remote, log[1]].topic_id, here[log].topic_id))
+        for log, (cut, end) in ends.items()
     }
     commit(source, lease_group(topology.name, flow.name), positions)
 
 
-def commit(groups: Groups, group: str, positions: Mapping[Log, tuple[int, Note]]) -> None:
+def commit(groups: Groups, group: str, positions: Mapping[Log, tuple[int, OffsetMetadata]]) -> None:
     """Commit positions of a flow that does not run, each with its note.
 
     Raises:

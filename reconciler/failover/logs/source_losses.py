@@ -24,8 +24,8 @@ from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.recorded.failover import Cut
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.truncation import truncated_at
-from reconciler.replicator.partition.offset_metadata import Note
-from reconciler.replicator.partition.place import ReadUpto
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
+from reconciler.replicator.partition.place import ReadPosition
 from reconciler.state.confluent.faults import unreachable
 from reconciler.wire import BrokerError, ConnectionLost, Loop, Wire
 
@@ -124,10 +124,10 @@ def _of_others(
 ) -> dict[Log, tuple[int, int | None]]:
     """Return up to where originals have what copies with offsets of their own have, on both sides, where not all."""
     reads = {
-        (cut.topic, number): ReadUpto(before, epoch, None, None)
+        (cut.topic, number): ReadPosition(before, epoch, None, None)
         for cut in cuts
         for number, (before, _) in enumerate(cut.ends)
-        if cut.mode == TRANSLATED and before > 0 and (epoch := Note.parse(cut.note(number)).epoch) is not None
+        if cut.mode == TRANSLATED and before > 0 and (epoch := OffsetMetadata.parse(cut.note(number)).epoch) is not None
     }
     lost = truncated(source.cluster, reads)
     if not lost:
@@ -138,7 +138,7 @@ def _of_others(
         return {log: (end, translator.downstream(*log, end).offset) for log, end in lost.items()}
 
 
-def truncated(cluster: Cluster, reads: Mapping[Log, ReadUpto], seconds: float = _SECONDS) -> dict[Log, int]:
+def truncated(cluster: Cluster, reads: Mapping[Log, ReadPosition], seconds: float = _SECONDS) -> dict[Log, int]:
     """Return from which offset on partitions have not what was read of them; those that have it all are left out.
 
     Raises:

@@ -15,12 +15,19 @@ import time
 from collections.abc import Callable, Collection
 
 from reconciler.model.tasks.status import PartitionState, Reason
-from reconciler.replicator.commit.base import PRODUCER_PATIENCE, RETRY, CommitContext, Committing, Doubt, SyncWriter
+from reconciler.replicator.commit.base import (
+    PRODUCER_PATIENCE,
+    RETRY,
+    CommitContext,
+    Committer,
+    SyncWriter,
+    UncertainOutcome,
+)
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, Loop, Wire
 from reconciler.wire.requests import commits
@@ -35,7 +42,7 @@ _LAST_PATIENCE = 5.0
 _LOOK_EVERY = 0.1
 
 
-class Receipts(Committing):
+class AtLeastOnceCommitter(Committer):
     """The positions of one task in one round."""
 
     _waited_for = "positions cannot be committed"
@@ -47,7 +54,7 @@ class Receipts(Committing):
         terms: CommitContext,
         lease: Lease,
         offer: Callable[[Collection[Channel]], None],
-        written: Callable[[Channel, Parcel], None],
+        written: Callable[[Channel, InFlightBatch], None],
     ) -> None:
         super().__init__(loop, wire, terms, lease, offer, written)
         self._producer_id: int | None = None
@@ -103,7 +110,7 @@ class Receipts(Committing):
                 if self.stopped:
                     return
                 await self.bell.wait(max(RETRY / 10, min(_LOOK_EVERY, self._due_at - now)))
-            except (ConnectionLost, BrokerError, Doubt) as error:
+            except (ConnectionLost, BrokerError, UncertainOutcome) as error:
                 self._trouble = error
                 await self._hold(str(error))
                 if not self.stopped:
@@ -154,8 +161,8 @@ class Receipts(Committing):
             if log in refused:
                 self._refuse(channel, BrokerError(refused[log]))
                 continue
-            for parcel in channel.counted(counts[log]):
-                self._written(channel, parcel)
+            for sent_batch in channel.counted(counts[log]):
+                self._written(channel, sent_batch)
             # One that has begun elsewhere meanwhile stands where it began; that an opening has ended changes nothing.
             if channel.committed == before[log]:
                 was_new = channel.is_new

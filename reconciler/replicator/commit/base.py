@@ -16,7 +16,7 @@ from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition import offset_syncs, reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.wire import (
@@ -50,7 +50,7 @@ NOT_YET = frozenset(
 )
 
 
-class Doubt(Exception):
+class UncertainOutcome(Exception):
     """It is not certain what was written, or who may commit it."""
 
 
@@ -79,7 +79,7 @@ class SyncWriter(NamedTuple):
     transactional_id: str | None = None
 
 
-class Committing(ABC):
+class Committer(ABC):
     """What commits for one task in one round.
 
     Args:
@@ -106,7 +106,7 @@ class Committing(ABC):
         terms: CommitContext,
         lease: Lease,
         offer: Callable[[Collection[Channel]], None],
-        written: Callable[[Channel, Parcel], None],
+        written: Callable[[Channel, InFlightBatch], None],
     ) -> None:
         self._loop = loop
         self._wire = wire
@@ -204,10 +204,10 @@ class Committing(ABC):
         info = (await self._wire.topics([topic]))[topic]
         leader = info.partitions.get(0)
         if info.error in reasons.AUTHORIZATION:
-            raise Doubt(reasons.not_allowed("WRITE", f"topic {topic}", error_name(info.error)).text)
+            raise UncertainOutcome(reasons.not_allowed("WRITE", f"topic {topic}", error_name(info.error)).text)
         if info.error or leader is None or leader.error:
             message = f"topic {topic} is missing or has no leader: `anabranch replicate` makes it when it begins"
-            raise Doubt(message)
+            raise UncertainOutcome(message)
         return info
 
     async def _write_syncs(self, info: TopicInfo, found: Sequence[OffsetSync], writer: SyncWriter) -> int:
@@ -226,9 +226,9 @@ class Committing(ABC):
             if answer.error:
                 name = error_name(answer.error)
                 if answer.error in reasons.AUTHORIZATION:
-                    raise Doubt(reasons.not_allowed("WRITE", f"topic {info.name}", name).text)
+                    raise UncertainOutcome(reasons.not_allowed("WRITE", f"topic {info.name}", name).text)
                 message = f"topic {info.name} does not take offset syncs: {name} {answer.message or ''}"
-                raise Doubt(message)
+                raise UncertainOutcome(message)
             sequence = next_sequence(sequence, batch.record_count) if producer_id >= 0 else sequence
         return sequence
 
@@ -245,5 +245,5 @@ class Committing(ABC):
         """
         if self._lease.losses != self._losses:
             message = "the lease was lost meanwhile"
-            raise Doubt(message)
+            raise UncertainOutcome(message)
         return self._lease.membership

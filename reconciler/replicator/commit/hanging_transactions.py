@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.copy.agreement import Disagreement
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import BrokerError, ErrorCode, ProducerState, TopicInfo, Wire
@@ -56,7 +56,9 @@ async def fence_the_dead(
         return []
     names = await names_of(wire, others)
     # Those of other flows, and of programs of others, are not ours to end.
-    fenced = [await settle(wire, name) for name in names.values() if name != mine and Identity.is_one_flow(name, mine)]
+    fenced = [
+        await settle(wire, name) for name in names.values() if name != mine and ProducerNames.is_one_flow(name, mine)
+    ]
     return [(one.producer_id, one.epoch) for one in fenced]
 
 

@@ -13,10 +13,10 @@ from reconciler.records.batch import MAGIC, Batch, UnreadableBatch
 from reconciler.records.read_committed import sift
 from reconciler.records.split import split
 from reconciler.replicator.copy.agreement import Disagreement
-from reconciler.replicator.copy.coalesced import Shared
+from reconciler.replicator.copy.coalesced import CoalescedRead
 from reconciler.replicator.copy.log_reading import read
 from reconciler.replicator.partition import offset_syncs, reasons
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.replicator.partition.place import differ
 from reconciler.replicator.partition.shares import Place
@@ -28,11 +28,11 @@ _PAUSE = 0.05
 _PATIENCE = 40
 
 
-class NotTold(Exception):
+class PositionUnknown(Exception):
     """The last offset sync says no position that could be gone on from."""
 
 
-class Recall:
+class PositionRecovery:
     """What the last offset syncs say, of all partitions whose originals are in one cluster.
 
     Args:
@@ -45,7 +45,7 @@ class Recall:
         self._loop = loop
         self._wire = wire
         self._topic = topic
-        self._reading = Shared(loop, self._read_all)
+        self._reading = CoalescedRead(loop, self._read_all)
         self._last: dict[Log, OffsetSync] = {}
         self._forget(None)
 
@@ -69,9 +69,9 @@ class Recall:
         """
         # A group that is gone had positions of many partitions.
         await self._reading.refresh()
-        return told(self._last.get((place.topic, place.partition)), known)
+        return position_of(self._last.get((place.topic, place.partition)), known)
 
-    async def told_by(self, transactional_id: str) -> dict[Log, CommittedPosition]:
+    async def committed_by(self, transactional_id: str) -> dict[Log, CommittedPosition]:
         """Return the positions that last syncs say were committed in the transactions of one name, by original.
 
         Raises:
@@ -81,7 +81,11 @@ class Recall:
         """
         await self._reading.refresh()
         positions = ((log, sync.position) for log, sync in self._last.items())
-        return {log: one for log, one in positions if one and Note.parse(one.note).transactional_id == transactional_id}
+        return {
+            log: one
+            for log, one in positions
+            if one and OffsetMetadata.parse(one.note).transactional_id == transactional_id
+        }
 
     async def _read_all(self) -> None:
         """Read all that is committed by now; what was read before is not read again."""
@@ -116,7 +120,7 @@ class Recall:
         except ValueError as error:
             # Which of its syncs is the last one nobody can tell.
             message = f"topic {topic} cannot be read: {error}"
-            raise NotTold(message) from None
+            raise PositionUnknown(message) from None
 
     async def _read_upto(self, info: TopicInfo, end: int) -> None:
         patience = _PATIENCE
@@ -147,7 +151,7 @@ class Recall:
             await self._loop.sleep(_PAUSE)
 
 
-def told(sync: OffsetSync | None, known: CopyRecord) -> CommittedPosition:
+def position_of(sync: OffsetSync | None, known: CopyRecord) -> CommittedPosition:
     """Return the position that a partition's last sync tells.
 
     Args:
@@ -160,16 +164,16 @@ def told(sync: OffsetSync | None, known: CopyRecord) -> CommittedPosition:
     """
     if sync is None:
         message = "there is none"
-        raise NotTold(message)
+        raise PositionUnknown(message)
     if sync.position is None:
         message = "it was not written in a transaction of this copy"
-        raise NotTold(message)
-    note = Note.parse(sync.position.note)
+        raise PositionUnknown(message)
+    note = OffsetMetadata.parse(sync.position.note)
     # With a topic brokers delete the positions in it: where they have no ids it may just have been made anew.
     if note.target_id is None or note.target_id != known.target_id:
         message = "it speaks of another remote topic"
-        raise NotTold(message)
+        raise PositionUnknown(message)
     if differ(note.source_id, known.source_id):
         message = "it speaks of another source topic"
-        raise NotTold(message)
+        raise PositionUnknown(message)
     return sync.position

@@ -24,17 +24,17 @@ from reconciler.replicator.commit.base import (
     PAUSE,
     PRODUCER_PATIENCE,
     CommitContext,
-    Committing,
-    Doubt,
+    Committer,
     SyncWriter,
+    UncertainOutcome,
 )
-from reconciler.replicator.commit.position_recovery import Recall
+from reconciler.replicator.commit.position_recovery import PositionRecovery
 from reconciler.replicator.commit.unstable_offsets import end_positions
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.offset_syncs import OffsetSync, with_position
 from reconciler.replicator.partition.place import differ
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
@@ -53,7 +53,7 @@ _QUIET = 2.0
 _MARKER_PATIENCE = 5.0
 
 
-class Committer(Committing):
+class TransactionalCommitter(Committer):
     """The transactions of one task in one round."""
 
     _waited_for = "transactions cannot begin"
@@ -65,7 +65,7 @@ class Committer(Committing):
         terms: CommitContext,
         lease: Lease,
         offer: Callable[[Collection[Channel]], None],
-        written: Callable[[Channel, Parcel], None],
+        written: Callable[[Channel, InFlightBatch], None],
     ) -> None:
         super().__init__(loop, wire, terms, lease, offer, written)
         self._inside: list[TranslatedChannel] = []
@@ -102,13 +102,13 @@ class Committer(Committing):
                 if self._producer is None:
                     await self._settle()
                 if self._doubt is not None:
-                    raise Doubt(self._doubt)
+                    raise UncertainOutcome(self._doubt)
                 self._holding()
                 if self.stopped:
                     await self._commit()
                     return
                 await self._turn()
-            except (ConnectionLost, BrokerError, Doubt, Disagreement) as error:
+            except (ConnectionLost, BrokerError, UncertainOutcome, Disagreement) as error:
                 self._trouble = error
                 await self._abort(str(error))
                 if self.stopped:
@@ -119,7 +119,7 @@ class Committer(Committing):
 
     async def _leave_nothing_open(self) -> None:
         """Abort what may be open, or readers of committed records would wait for it to time out."""
-        with contextlib.suppress(ConnectionLost, BrokerError, Disagreement, Doubt):
+        with contextlib.suppress(ConnectionLost, BrokerError, Disagreement, UncertainOutcome):
             await self._settle()
 
     async def _turn(self) -> None:
@@ -223,8 +223,8 @@ class Committer(Committing):
             await self._when_ready(lambda: commits.positions(self._wire, member, logs))
         except BrokerError as error:
             if error.code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                recall = Recall(self._loop, self._wire, self._terms.syncs_topic)
-                await end_positions(self._wire, recall, member, self.transactional_id, self._terms.remote_topic)
+                recovery = PositionRecovery(self._loop, self._wire, self._terms.syncs_topic)
+                await end_positions(self._wire, recovery, member, self.transactional_id, self._terms.remote_topic)
             elif error.code not in reasons.AUTHORIZATION:
                 raise
             # What is not allowed, each channel's opening says.
@@ -243,7 +243,7 @@ class Committer(Committing):
         """Commit the open transaction, if there is one or positions have moved without."""
         await self._drain()
         if self._doubt is not None:
-            raise Doubt(self._doubt)
+            raise UncertainOutcome(self._doubt)
         going = list(self._moved())
         moved = {(c.place.remote, c.place.partition): CommittedPosition(c.position, str(c.last_word())) for c in going}
         openings = [(channel, channel.opening, channel.position) for channel in going]
@@ -271,8 +271,8 @@ class Committer(Committing):
         self._look_at = time.monotonic() + _QUIET
         inside, self._inside = self._inside, []
         for channel in inside:
-            for parcel in channel.settled():
-                self._written(channel, parcel)
+            for sent_batch in channel.settled():
+                self._written(channel, sent_batch)
         for channel, opening, position in openings:
             # One that has begun elsewhere meanwhile stands where it began.
             if channel.opening == opening:
@@ -297,7 +297,7 @@ class Committer(Committing):
         except PartitionsRefused as refused:
             if refused.code not in reasons.AUTHORIZATION:
                 raise
-            raise Doubt(reasons.not_allowed("WRITE", f"topic {info.name}", refused.name).text) from None
+            raise UncertainOutcome(reasons.not_allowed("WRITE", f"topic {info.name}", refused.name).text) from None
         writer = SyncWriter(producer.producer_id, producer.epoch, self._sync_sequence, producer.transactional_id)
         self._sync_sequence = await self._write_syncs(info, found, writer)
         self._syncs_at = info
@@ -335,12 +335,12 @@ class Committer(Committing):
             leader = topics[name].partitions.get(partition)
             if leader is None or leader.error or leader.node != node:
                 message = f"{name}/{partition} has lost its leader"
-                raise Doubt(message)
+                raise UncertainOutcome(message)
         for channel in self._inside:
             name = channel.place.remote
             if channel.written and channel.sides and differ(channel.sides.target_id, topics[name].topic_id):
                 message = f"topic {name} was deleted and made anew"
-                raise Doubt(message)
+                raise UncertainOutcome(message)
 
     async def _abort(self, why: str) -> None:
         """Give the transaction up: its channels go on at the positions that were committed."""

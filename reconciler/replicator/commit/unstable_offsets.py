@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit.hanging_transactions import write_missing
-from reconciler.replicator.commit.position_recovery import NotTold, Recall
+from reconciler.replicator.commit.position_recovery import PositionRecovery, PositionUnknown
 from reconciler.replicator.copy.agreement import Disagreement
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.partition import reasons
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.wire import BrokerError, ErrorCode, Membership, ProducerState, Wire
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.transactions import Markers, ended_of
@@ -29,13 +29,13 @@ _TO_ALLOW = f"allow READ on topic {_POSITIONS} and ALTER on the target cluster, 
 
 
 async def end_positions(
-    wire: Wire, recall: Recall, who: Membership, mine: str, remote_topic: Callable[[str], str]
+    wire: Wire, recovery: PositionRecovery, who: Membership, mine: str, remote_topic: Callable[[str], str]
 ) -> bool:
     """Write the markers of positions that are missing.
 
     Args:
         wire: to the target.
-        recall: what offset syncs say of positions.
+        recovery: positions that offset syncs hold.
         who: member of the group whose positions they are.
         mine: a transactional id of the flow.
         remote_topic: returns the name of an original's copy by the flow.
@@ -51,7 +51,7 @@ async def end_positions(
     number = await _partition(wire, who.group)
     missing = await _missing(wire, who, mine, number)
     for one, name in missing:
-        committed = await _was_committed(wire, recall, who, name, remote_topic)
+        committed = await _was_committed(wire, recovery, who, name, remote_topic)
         verb = "committed" if committed else "aborted"
         text = (
             f"the transaction of {name} was {verb}, and its marker is missing in {_POSITIONS}/{number} (KAFKA-20734), "
@@ -94,7 +94,7 @@ async def _missing(wire: Wire, who: Membership, mine: str, number: int) -> list[
     return [
         (one, name)
         for producer_id, name in names.items()
-        if Identity.is_one_flow(name, mine) and (one := after.get(producer_id)) == before[producer_id]
+        if ProducerNames.is_one_flow(name, mine) and (one := after.get(producer_id)) == before[producer_id]
     ]
 
 
@@ -113,7 +113,7 @@ async def _open(wire: Wire, who: Membership, number: int) -> dict[int, ProducerS
 
 
 async def _was_committed(
-    wire: Wire, recall: Recall, who: Membership, name: str, remote_topic: Callable[[str], str]
+    wire: Wire, recovery: PositionRecovery, who: Membership, name: str, remote_topic: Callable[[str], str]
 ) -> bool:
     """Tell whether the transaction that seems open was committed: then syncs are ahead of the positions.
 
@@ -121,16 +121,20 @@ async def _was_committed(
     newer: so the syncs are read first.
     """
     try:
-        told = await recall.told_by(name)
-    except NotTold as error:
+        told = await recovery.committed_by(name)
+    except PositionUnknown as error:
         text = f"positions of group {who.group} are held back by a transaction whose end is not known: {error}"
         raise Disagreement(_OPENING, "AB220", text) from None
-    last = {(remote_topic(topic), partition): Note.parse(one.note) for (topic, partition), one in told.items()}
+    last = {
+        (remote_topic(topic), partition): OffsetMetadata.parse(one.note) for (topic, partition), one in told.items()
+    }
     stable = await commits.positions(wire, who, last, stable=False)
-    return any(log not in stable or _is_newer(note, Note.parse(stable[log].note)) for log, note in last.items())
+    return any(
+        log not in stable or _is_newer(note, OffsetMetadata.parse(stable[log].note)) for log, note in last.items()
+    )
 
 
-def _is_newer(told: Note, at: Note) -> bool:
+def _is_newer(told: OffsetMetadata, at: OffsetMetadata) -> bool:
     """Tell whether what a sync says was committed behind a position, in the same remote topic."""
     return told.target_id == at.target_id and told.began > at.began
 

@@ -13,7 +13,7 @@ from reconciler.model.offsets.runs import CopyRecord, Run, Runs
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import Batch
 from reconciler.records.decompression import DecompressedTooLarge
-from reconciler.replicator.copy.log_tail import Tail, next_visible
+from reconciler.replicator.copy.log_tail import LogTail, next_visible
 from reconciler.replicator.copy.same_log import batch_at, first_difference, share_records
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.place import kept_shift
@@ -68,7 +68,7 @@ class Logs:
     first: int
     start: int
     end: int
-    tail: Tail
+    tail: LogTail
     record: CopyRecord
 
     @property

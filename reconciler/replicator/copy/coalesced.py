@@ -9,7 +9,7 @@ from reconciler.wire import Loop
 _PAUSE = 0.002
 
 
-class Shared:
+class CoalescedRead:
     """A reading that its callers share.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from reconciler.model.offsets.runs import CopyRecord
-from reconciler.replicator.copy.coalesced import Shared
+from reconciler.replicator.copy.coalesced import CoalescedRead
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.copies import Copies, Ids
 from reconciler.wire import Loop
@@ -34,7 +34,7 @@ class CopyRecords:
         self._copies = copies
         self._flow = flow
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="memory")
-        self._reading = Shared(loop, lambda: self._beside(self._copies.refresh))
+        self._reading = CoalescedRead(loop, lambda: self._beside(self._copies.refresh))
 
     async def refresh(self) -> None:
         """Read all that was stored before this call; many takeovers at once share one reading.

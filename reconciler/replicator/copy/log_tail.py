@@ -16,7 +16,7 @@ from reconciler.wire import TopicInfo, Wire
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class LogTail:
     """How a log ends.
 
     Attributes:
@@ -28,7 +28,7 @@ class Tail:
     markers: int
 
 
-async def tail(wire: Wire, topic: TopicInfo, partition: int, start: int, end: int) -> Tail | None:
+async def tail(wire: Wire, topic: TopicInfo, partition: int, start: int, end: int) -> LogTail | None:
     """Return how the log that reaches from `start` to `end` ends; None while that is not readable yet.
 
     Raises:
@@ -45,9 +45,9 @@ async def tail(wire: Wire, topic: TopicInfo, partition: int, start: int, end: in
         if reached < end:
             return None
         if last is not None:
-            return Tail(last, last.next_offset)
+            return LogTail(last, last.next_offset)
         until, step = at, step * 2
-    return Tail(None, start)
+    return LogTail(None, start)
 
 
 async def _last_between(wire: Wire, topic: TopicInfo, partition: int, at: int, end: int) -> tuple[Batch | None, int]:

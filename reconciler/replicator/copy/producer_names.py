@@ -12,7 +12,7 @@ from reconciler.replicator.partition.shares import Place
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProducerNames:
     """What names a flow's producers.
 
     Attributes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reconciler.records.batch import Batch
 from reconciler.records.record import parts
-from reconciler.records.rewrite import Kept, kept
+from reconciler.records.rewrite import RawRecord, raw_records
 from reconciler.records.split import split
 from reconciler.replicator.copy.log_reading import read
 from reconciler.wire import TopicInfo, Wire
@@ -53,8 +53,8 @@ def first_difference(source: Batch, target: Batch, shift: int = 0) -> LogDiffere
     """
     if _is_copy(source, target, shift):
         return None
-    theirs = {record.offset + shift: record for record in kept(source)}
-    for ours in kept(target):
+    theirs = {record.offset + shift: record for record in raw_records(source)}
+    for ours in raw_records(target):
         record = theirs.get(ours.offset)
         if record is not None and record[1:] != ours[1:] and (what := _what_differs(record, ours)):
             return LogDifference(ours.offset, what)
@@ -69,8 +69,8 @@ def share_records(source: Batch, target: Batch, shift: int = 0) -> bool:
     """
     if _is_copy(source, target, shift):
         return True
-    offsets = {record.offset + shift for record in kept(source)}
-    return any(record.offset in offsets for record in kept(target))
+    offsets = {record.offset + shift for record in raw_records(source)}
+    return any(record.offset in offsets for record in raw_records(target))
 
 
 def _is_copy(source: Batch, target: Batch, shift: int) -> bool:
@@ -85,7 +85,7 @@ def _is_copy(source: Batch, target: Batch, shift: int) -> bool:
     )
 
 
-def _what_differs(source: Kept, target: Kept) -> str:
+def _what_differs(source: RawRecord, target: RawRecord) -> str:
     """Return what of two records differs, in words; nothing where only its encoding does."""
     theirs, ours = parts(source.rest), parts(target.rest)
     differs = {

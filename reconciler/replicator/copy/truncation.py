@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.copy.agreement import Disagreement, Logs
-from reconciler.replicator.partition.place import ReadUpto, differ
+from reconciler.replicator.partition.place import ReadPosition, differ
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import BrokerError, TopicInfo, Wire
 
 
 async def truncated_at(
-    wire: Wire, topic: TopicInfo, partition: int, position: int, read: ReadUpto | None
+    wire: Wire, topic: TopicInfo, partition: int, position: int, read: ReadPosition | None
 ) -> int | None:
     """Return the offset from which on a source has not what was copied before `position`; None where it has it all.
 
@@ -62,7 +62,7 @@ def truncated(place: Place, end: int, position: int, remedy: str) -> Reason:
     return Reason("AB219", text)
 
 
-async def refuse_truncated(wire: Wire, logs: Logs, read: ReadUpto | None) -> None:
+async def refuse_truncated(wire: Wire, logs: Logs, read: ReadPosition | None) -> None:
     """Stop where a source was truncated whose copy has the same offsets.
 
     What the source has written since stands at offsets that the copy has used up.

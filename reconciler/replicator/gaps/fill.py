@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from reconciler.records.split import split
 from reconciler.replicator.copy.log_reading import read
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import (
     COORDINATOR_NOT_READY,
@@ -121,7 +121,7 @@ class Filler:
         how: `markers`, `transactions`, or `auto`: markers where they are allowed.
     """
 
-    def __init__(self, loop: Loop, target: Wire, identity: Identity, how: str) -> None:
+    def __init__(self, loop: Loop, target: Wire, identity: ProducerNames, how: str) -> None:
         self._loop = loop
         self._wire = target
         self._identity = identity

@@ -60,10 +60,10 @@ class GapFiller:
 
     async def _fill(self, channel: Channel, opening: int) -> tuple[int, int]:
         """Return the source offset to go on at, and the target's log end there."""
-        gap, standing = channel.gap()
-        kept = kept_shift(standing.shift)
-        wanted = min(gap.next + kept, standing.end + _PIECES[self._filler.describe()])
-        end = standing.end
+        gap, log_end = channel.gap()
+        kept = kept_shift(log_end.shift)
+        wanted = min(gap.next + kept, log_end.end + _PIECES[self._filler.describe()])
+        end = log_end.end
         if wanted > end:
             end = await self._filler.fill(channel.place, _target(channel), end, wanted - end)
         upto = min(max(end - kept, gap.first), gap.next)

@@ -18,7 +18,7 @@ from reconciler.records.split import split
 from reconciler.records.varint import signed
 from reconciler.replicator.copy.log_reading import read
 from reconciler.replicator.gaps.fill import FillRefused
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import EARLIEST, BrokerError, ErrorCode, Leader, ProduceAnswer, ProduceAsk, TopicInfo, Wire
 from reconciler.wire.requests.delete_records import delete_records
@@ -36,7 +36,7 @@ class CannotPad(Exception):
     """The partition cannot be padded: it holds records, somebody else writes to it, or its topic is compacted only."""
 
 
-async def pad(wire: Wire, place: Place, target: TopicInfo, standing: Standing, until: int) -> int:
+async def pad(wire: Wire, place: Place, target: TopicInfo, log_end: LogEnd, until: int) -> int:
     """Move the log start and end of an empty remote partition to `until`; return the end, which equals it.
 
     Nothing is written unless records may be deleted. Each sequence number is its offset, modulo 2^31.
@@ -45,7 +45,7 @@ async def pad(wire: Wire, place: Place, target: TopicInfo, standing: Standing, u
         wire: to the target.
         place: the partition; nothing else may be writing to it.
         target: its remote topic, with its leader.
-        standing: the producer id and epoch that the padding carries, which are those of the data to come.
+        log_end: the producer id and epoch that the padding carries, which are those of the data to come.
         until: where the source's log begins.
 
     Raises:
@@ -70,7 +70,7 @@ async def pad(wire: Wire, place: Place, target: TopicInfo, standing: Standing, u
     largest = RECORDS_AT_ONCE
     while end < until:
         count = min(largest, until - end)
-        answer = await _write(wire, place, target, _batch(end, count, standing))
+        answer = await _write(wire, place, target, _batch(end, count, log_end))
         if answer.error in _TOO_LARGE and count > 1:
             largest = count // 2
             continue
@@ -133,9 +133,9 @@ async def _write(wire: Wire, place: Place, target: TopicInfo, batch: bytes) -> P
     return await wire.write_one(target.partitions[place.partition].node, ask)
 
 
-def _batch(offset: int, count: int, standing: Standing) -> bytes:
+def _batch(offset: int, count: int, log_end: LogEnd) -> bytes:
     padding = Batch(offset, count - 1, count, _ZSTD, 0, 0, -1, -1, -1, NO_CRC, _body(count))
-    return padding.rewritten(standing.producer_id, standing.producer_epoch, offset % SEQUENCE_MODULUS)
+    return padding.rewritten(log_end.producer_id, log_end.producer_epoch, offset % SEQUENCE_MODULUS)
 
 
 @lru_cache(maxsize=2)

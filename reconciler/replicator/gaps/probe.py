@@ -19,7 +19,7 @@ from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Probl
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.recorded.capabilities import Capabilities, Capability, ProbeFinding, Verdict
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.gaps.trials import Scene, Trials
 from reconciler.state.confluent import clients, faults, replicas
 from reconciler.state.confluent.faults import unreachable
@@ -64,7 +64,7 @@ def check(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[
         return
     found = _remembered(target, topology, cluster_id)
     if found is None or not found.is_sufficient or not _can_fill(found, demanding):
-        found = probe(target, Scene(ours.scratch, Identity(*ours.probe)), cluster_id)
+        found = probe(target, Scene(ours.scratch, ProducerNames(*ours.probe)), cluster_id)
         if found.is_sufficient:
             _remember(target, topology, found, warn)
     _judge(target, found, demanding, warn)

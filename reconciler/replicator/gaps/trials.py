@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reconciler.model.recorded.capabilities import Capability, ProbeFinding, Verdict
 from reconciler.records.batch import NO_CRC, Batch
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.gaps.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.gaps.padding import empty_records
 from reconciler.replicator.partition.shares import Place
@@ -63,7 +63,7 @@ class Scene(NamedTuple):
     """
 
     topic: str
-    identity: Identity
+    identity: ProducerNames
 
 
 class Trials:

@@ -135,7 +135,7 @@ class Share:
         return cls(_logs(known["granted"]), taken, _logs(known.get("surplus", {})))
 
 
-def deal(members: Mapping[str, Member]) -> dict[str, Share]:
+def assign(members: Mapping[str, Member]) -> dict[str, Share]:
     """Give each log that anybody wants or holds to exactly one member, and return the shares by member id.
 
     Whoever holds a log keeps it, wanted or not: only its holder can say that it has let go. The rest goes to the runs

@@ -22,7 +22,7 @@ from functools import partial
 
 from reconciler.model.names.own_names import lease_group
 from reconciler.model.tasks.status import PartitionState, Reason
-from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share, deal
+from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share, assign
 from reconciler.replicator.partition import reasons
 from reconciler.state.journals import process
 from reconciler.state.journals.boot import boot_time
@@ -287,7 +287,7 @@ class Lease:
             raise BrokerError(answer.error)
         self._me = replace(self._me, member=answer.member, generation=answer.generation)
         self._settled = self._asked
-        shares = _deal(answer.members) if answer.leads else {}
+        shares = _assign(answer.members) if answer.leads else {}
         return Share.from_bytes(await self._joins.sync(self._me, shares, patience))
 
     async def _beat_meanwhile(self, turn: int) -> None:
@@ -379,10 +379,10 @@ class Lease:
         return _RETRY_REFUSED
 
 
-def _deal(words: Mapping[str, bytes]) -> dict[str, bytes]:
+def _assign(words: Mapping[str, bytes]) -> dict[str, bytes]:
     """Deal to the members by what they said; one that cannot be understood neither wants nor holds anything."""
     members = {}
     for name, data in words.items():
         with contextlib.suppress(ValueError):
             members[name] = Member.from_bytes(data)
-    return {name: share.to_bytes() for name, share in deal(members).items()}
+    return {name: share.to_bytes() for name, share in assign(members).items()}

@@ -18,10 +18,10 @@ from reconciler.records.batch import HEADER_SIZE, Batch
 from reconciler.records.one_record_batches import one_plain
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.partition import reasons
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.intake import AS_THEY_ARE, BatchForm, CannotPass, items
-from reconciler.replicator.partition.lifecycle import Openings
-from reconciler.replicator.partition.place import PartitionSides, ReadUpto, Standing
+from reconciler.replicator.partition.lifecycle import PartitionLifecycle
+from reconciler.replicator.partition.place import LogEnd, PartitionSides, ReadPosition
 from reconciler.replicator.partition.refusals import RefusedRecords, are_few, much, refused_records, why_parked
 from reconciler.replicator.partition.send_queue import Item
 from reconciler.replicator.partition.shares import Place
@@ -40,7 +40,7 @@ _SLOW_ROOM = SLOW_BYTES // 4
 _FORGOTTEN = 5.0
 
 
-class Channel(Openings):
+class Channel(PartitionLifecycle):
     """One partition of one flow.
 
     Args:
@@ -67,7 +67,7 @@ class Channel(Openings):
         at_gap: Callable[[Channel], None] | None = None,
         batch_size: int = 0,
         codec: int | None = None,
-        refused: Callable[[Channel, Parcel, Sequence[RefusedRecords]], None] | None = None,
+        refused: Callable[[Channel, InFlightBatch, Sequence[RefusedRecords]], None] | None = None,
     ) -> None:
         super().__init__(place)
         self._refused = refused
@@ -78,19 +78,19 @@ class Channel(Openings):
         self.newest_read = (-1, 0.0)
         self._sent_since_gap = QUEUE_BYTES
         # Of what was passed on offset, epoch and the sides of then, until somebody asks.
-        self._read: ReadUpto | tuple[int, int, PartitionSides] | None = None
+        self._read: ReadPosition | tuple[int, int, PartitionSides] | None = None
 
     @property
-    def read(self) -> ReadUpto | None:
+    def read(self) -> ReadPosition | None:
         """How far the source's log was read, and in which epoch; it outlives openings (`truncation`)."""
         upto = self._read
-        if isinstance(upto, tuple) and not isinstance(upto, ReadUpto):
+        if isinstance(upto, tuple) and not isinstance(upto, ReadPosition):
             offset, epoch, sides = upto
             upto = self._read = sides.read_upto(offset, epoch)
         return upto
 
     @read.setter
-    def read(self, upto: ReadUpto | None) -> None:
+    def read(self, upto: ReadPosition | None) -> None:
         self._read = upto
 
     def leave_out(self, aside: Iterable[int]) -> None:
@@ -145,7 +145,7 @@ class Channel(Openings):
         self._mind_gap()
         return queued
 
-    def pass_on(self, data: bytes, piece: Piece, asked_at: int, opening: int, now: float) -> Parcel | None:
+    def pass_on(self, data: bytes, piece: Piece, asked_at: int, opening: int, now: float) -> InFlightBatch | None:
         """Take in one plain batch and send it at once: what `receive` and `send` do where nothing else is to be done.
 
         Args:
@@ -193,7 +193,7 @@ class Channel(Openings):
     @property
     def shift(self) -> int:
         """How far the next record's target offset is above its source offset."""
-        return self._standing.shift
+        return self._log_end.shift
 
     def _mind_gap(self) -> None:
         """Have the gap filled that stands first, when nothing is in flight."""
@@ -209,11 +209,11 @@ class Channel(Openings):
                 self._blocked = None
             self._at_gap(self)
 
-    def gap(self) -> tuple[Gap, Standing]:
+    def gap(self) -> tuple[Gap, LogEnd]:
         """Return the gap that is to be filled, and how the target's log stands where it begins."""
         first = self.queue.first
         assert isinstance(first, Gap), "at_gap is called for gaps"
-        return first, self._standing
+        return first, self._log_end
 
     def filled(self, opening: int, upto: int, end: int, now: float) -> None:
         """Go on at source offset `upto`, for which the target's log was filled up to its end `end`.
@@ -228,11 +228,11 @@ class Channel(Openings):
         if opening != self.opening or self.state is not PartitionState.RUNNING:
             return
         self.queue.pass_gap(upto)
-        self.filled_offsets += end - self._standing.end
-        self._standing = self._standing._replace(end=end, shift=end - upto)
+        self.filled_offsets += end - self._log_end.end
+        self._log_end = self._log_end._replace(end=end, shift=end - upto)
         self.position = upto
         self._alone = True
-        self._pauses.forget()
+        self._backoff.forget()
         self._mind_gap()
         self._park_when_drained(now)
 
@@ -244,7 +244,7 @@ class Channel(Openings):
             return False
         return len(self.in_flight) < (1 if self._alone else WINDOW)
 
-    def send(self, small: int = 0, now: float = -math.inf) -> Parcel:
+    def send(self, small: int = 0, now: float = -math.inf) -> InFlightBatch:
         """Take the next parcel out of the queue; it is in flight until `answered` or `lost`.
 
         Args:
@@ -265,93 +265,93 @@ class Channel(Openings):
             raise
         return self._sent(batch, size, now)
 
-    def _sent(self, batch: Batch, size: int, now: float) -> Parcel:
+    def _sent(self, batch: Batch, size: int, now: float) -> InFlightBatch:
         if not self.in_flight and not self._transactional and now - self._answered_at > _FORGOTTEN:
             self._alone = True
         self._sent_since_gap += size
-        end, producer_id, producer_epoch, sequence, _ = standing = self._standing
+        end, producer_id, producer_epoch, sequence, _ = log_end = self._log_end
         head, body = batch.header(producer_id, producer_epoch, sequence, self._transactional), batch.body
         count, first, upto = batch.record_count, batch.base_offset, batch.next_offset
         oldest, newest, whole = batch.first_timestamp, batch.max_timestamp, HEADER_SIZE + len(body)
-        parcel = Parcel(self.opening, first, upto, end, count, oldest, newest, whole, head, body, batch.parts)
-        self._standing = standing.behind(count)
-        self.in_flight.append(parcel)
-        return parcel
+        sent = InFlightBatch(self.opening, first, upto, end, count, oldest, newest, whole, head, body, batch.parts)
+        self._log_end = log_end.behind(count)
+        self.in_flight.append(sent)
+        return sent
 
-    def answered(self, parcel: Parcel, answer: ProduceAnswer, now: float) -> bool:
+    def answered(self, sent: InFlightBatch, answer: ProduceAnswer, now: float) -> bool:
         """Take the target's answer for `in_flight` in.
 
         Returns:
             True when the batch stands at its own offset, whether or not this opening goes on.
         """
-        self.in_flight.remove(parcel)
-        verdict = self._verdict(parcel, answer)
+        self.in_flight.remove(sent)
+        verdict = self._verdict(sent, answer)
         if verdict is not None:
-            if parcel.opening == self.opening:
-                self._end_refused(parcel, answer, verdict, now)
+            if sent.opening == self.opening:
+                self._end_refused(sent, answer, verdict, now)
             return False
-        if parcel.opening == self.opening:
-            self._goes_on(parcel, now)
+        if sent.opening == self.opening:
+            self._goes_on(sent, now)
         return True
 
-    def stands(self, parcel: Parcel, now: float) -> None:
+    def stands(self, sent: InFlightBatch, now: float) -> None:
         """Take in that `in_flight` stands where it must: `answered`, where the answer says no more than that."""
-        if self.in_flight[0] is parcel:
+        if self.in_flight[0] is sent:
             self.in_flight.popleft()
         else:
-            self.in_flight.remove(parcel)
-        if parcel.opening == self.opening:
-            self._goes_on(parcel, now)
+            self.in_flight.remove(sent)
+        if sent.opening == self.opening:
+            self._goes_on(sent, now)
 
-    def _goes_on(self, parcel: Parcel, now: float) -> None:
-        self.position = parcel.next_offset
+    def _goes_on(self, sent: InFlightBatch, now: float) -> None:
+        self.position = sent.next_offset
         self._alone, self._answered_at = False, now
-        self._pauses.forget()
+        self._backoff.forget()
         if not self.in_flight:
             self._mind_gap()
             if self._blocked is not None:
                 self._park_when_drained(now)
 
-    def _end_refused(self, parcel: Parcel, answer: ProduceAnswer, verdict: reasons.Verdict, now: float) -> None:
+    def _end_refused(self, sent: InFlightBatch, answer: ProduceAnswer, verdict: reasons.Verdict, now: float) -> None:
         """End this opening: to go on with smaller batches, without records that are put aside, or as a verdict says."""
-        if not parcel.is_intact:
+        if not sent.is_intact:
             # Whatever the target says of it. Reading it again tells whether the source's log is damaged.
             self._form = self._form._replace(checked=True)
-            self.end_opening(*reasons.damaged_parcel(self.place.remote, parcel.landing), now)
+            self.end_opening(*reasons.damaged_in_flight(self.place.remote, sent.landing), now)
             return
         is_for_good = reasons.is_for_good(answer.error)
-        refused = refused_records(self.place, parcel, answer) if is_for_good else ()
+        refused = refused_records(self.place, sent, answer) if is_for_good else ()
         if self._refused is None and refused and answer.error not in reasons.TOO_LARGE:
-            verdict = why_parked(self.place, parcel, refused, answer)
+            verdict = why_parked(self.place, sent, refused, answer)
         elif self._refused is not None and refused:
-            if (size := much(parcel, refused)) is not None:
-                self._go_on_with_less(parcel, size, now)
+            if (size := much(sent, refused)) is not None:
+                self._go_on_with_less(sent, size, now)
                 return
             self.putting_aside = True
             self.reopen(refused[0].reason, now)
             # All others of its records pass together, whatever stands behind them.
-            self._form = self._form._replace(cut=parcel.next_offset)
-            self._refused(self, parcel, refused)
+            self._form = self._form._replace(cut=sent.next_offset)
+            self._refused(self, sent, refused)
             if answer.error not in reasons.TOO_LARGE and are_few(refused):
                 # Batches were divided to find these; the others may be whole again.
                 self._form = self._form._replace(merge=self._whole.merge, largest=self._whole.largest)
             return
-        elif parcel.records > 1 and (answer.error in reasons.TOO_LARGE or (self._refused is not None and is_for_good)):
-            self._go_on_with_less(parcel, parcel.size, now)
+        elif sent.records > 1 and (answer.error in reasons.TOO_LARGE or (self._refused is not None and is_for_good)):
+            self._go_on_with_less(sent, sent.size, now)
             return
         self.end_opening(*verdict, now)
 
-    def _go_on_with_less(self, parcel: Parcel, size: int, now: float) -> None:
+    def _go_on_with_less(self, sent: InFlightBatch, size: int, now: float) -> None:
         """Have what a parcel held sent again in batches of half as many bytes as `size`."""
-        self._form = self._form.smaller(min(size, parcel.size))
-        self.end_opening(*reasons.too_large_together(self.place.remote, parcel.size), now)
+        self._form = self._form.smaller(min(size, sent.size))
+        self.end_opening(*reasons.too_large_together(self.place.remote, sent.size), now)
         # Each time there is less in a batch: no reason to wait longer and longer.
-        self._pauses.forget()
+        self._backoff.forget()
 
     def put_aside(self) -> None:
         """Go on without records that stand elsewhere now: `leave_out` names them before the next opening."""
         self.putting_aside = False
-        self._pauses.forget()
+        self._backoff.forget()
         self.retry_at = 0.0
 
     def not_put_aside(self, state: PartitionState, reason: Reason, now: float) -> None:
@@ -359,9 +359,9 @@ class Channel(Openings):
         self.putting_aside = False
         self.end_opening(state, reason, now)
 
-    def _verdict(self, parcel: Parcel, answer: ProduceAnswer) -> reasons.Verdict | None:
+    def _verdict(self, sent: InFlightBatch, answer: ProduceAnswer) -> reasons.Verdict | None:
         """Return why `in_flight` does not stand where it must, None when it does."""
-        return reasons.why_failed(self.place.remote, parcel.landing, parcel.size, answer)
+        return reasons.why_failed(self.place.remote, sent.landing, sent.size, answer)
 
     def keep_below(self, size: int, why: Callable[[], Reason], now: float) -> bool:
         """Keep batches below a size on which a broker closes connections, as `why` says; tell whether the next is."""
@@ -376,22 +376,22 @@ class Channel(Openings):
             self.end_opening(state, why(), now)
         return False
 
-    def lost(self, parcel: Parcel, reason: Reason, now: float, alone: bool = False) -> None:
+    def lost(self, sent: InFlightBatch, reason: Reason, now: float, alone: bool = False) -> None:
         """Note that no answer for `in_flight` will come: it may or may not be in the log.
 
         Args:
-            parcel: what was sent.
+            sent: what was sent.
             reason: why there is none.
             now: monotonic seconds.
             alone: whether nothing else was in the request: then it is the parcel that is larger than a broker takes.
         """
-        self.in_flight.remove(parcel)
+        self.in_flight.remove(sent)
         self.lost_at = now
-        if parcel.opening != self.opening:
+        if sent.opening != self.opening:
             return
         if alone and reason.code == reasons.LARGE_REQUESTS:
-            if parcel.records == 1:
+            if sent.records == 1:
                 self.park(reason, now)
                 return
-            self._form = self._form.smaller(parcel.size)
+            self._form = self._form.smaller(sent.size)
         self.reopen(reason, now)

@@ -11,7 +11,7 @@ from reconciler.records.batch import CHECKED_FROM, Body
 from reconciler.records.checksum import crc32c
 
 
-class Parcel(NamedTuple):
+class InFlightBatch(NamedTuple):
     """A batch on its way.
 
     Attributes:
@@ -60,7 +60,7 @@ class Parcel(NamedTuple):
         crc = crc32c(self.body, crc32c(self.head[CHECKED_FROM:]))
         return crc == int.from_bytes(self.head[CHECKED_FROM - 4 : CHECKED_FROM], "big")
 
-    def noted(self, landing: int) -> Parcel:
+    def noted(self, landing: int) -> InFlightBatch:
         """Return what is to be remembered of it, without its bytes.
 
         Args:

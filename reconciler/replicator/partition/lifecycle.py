@@ -10,13 +10,13 @@ from collections import deque
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.partition.backoff import Backoff
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.place import LogEnd, PartitionSides
 from reconciler.replicator.partition.send_queue import Queue
 from reconciler.replicator.partition.shares import Place
 
 
-class Openings:
+class PartitionLifecycle:
     """The openings of one partition.
 
     Args:
@@ -50,29 +50,29 @@ class Openings:
         self.busy = self.filling = self.putting_aside = False
         self.behind_since: float | None = None
         self.queue = Queue()
-        self.in_flight: deque[Parcel] = deque()
-        self._standing = Standing(-1, -1, -1, -1)
+        self.in_flight: deque[InFlightBatch] = deque()
+        self._log_end = LogEnd(-1, -1, -1, -1)
         self._alone = True
-        self._pauses = Backoff()
+        self._backoff = Backoff()
         self._blocked: Reason | None = None
 
     def _mind_gap(self) -> None:
         """Have the gap filled that stands first, when nothing is in flight."""
 
-    def open(self, sides: PartitionSides, standing: Standing, lost: Gap | None = None) -> None:
+    def open(self, sides: PartitionSides, log_end: LogEnd, lost: Gap | None = None) -> None:
         """Begin at `standing`, with the first request travelling alone; while paused just note where it is.
 
         Args:
             sides: who leads on both sides.
-            standing: where the target's log stands.
+            log_end: where the target's log ends, and the producer to continue with.
             lost: records that the source deleted before they were copied: a gap to begin with, if that was declared.
         """
         if self.state is PartitionState.PAUSED:
-            self.position = standing.position
+            self.position = log_end.position
             return
         self.sides = sides
-        self._standing = standing
-        self.position = self.fetch_at = standing.position
+        self._log_end = log_end
+        self.position = self.fetch_at = log_end.position
         self.end = max(self.end, self.position)
         self._alone = True
         self._blocked = None
@@ -109,7 +109,7 @@ class Openings:
         self._drop()
         if self.state is PartitionState.PAUSED:
             return
-        self.retry_at = now + self._pauses.after(state)
+        self.retry_at = now + self._backoff.after(state)
         self.behind_since = self.behind_since if reason.code == "AB210" else None
         self.state, self.reason = state, reason
 
@@ -156,7 +156,7 @@ class Openings:
 
     def _try_again(self) -> None:
         self._drop()
-        self._pauses.forget()
+        self._backoff.forget()
         self.retry_at = 0.0
         self.behind_since = None
         self.state = PartitionState.OPENING

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from reconciler.model.base.shape import ID, TEXT, Check, fields, fits, maybe, parsed, whole
 
 
-class Note(NamedTuple):
+class OffsetMetadata(NamedTuple):
     """What is said with a position.
 
     Attributes:
@@ -67,7 +67,7 @@ class Note(NamedTuple):
         return end if self.anew_from is None else min(end, self.anew_from)
 
     @classmethod
-    def parse(cls, text: str) -> Note:
+    def parse(cls, text: str) -> OffsetMetadata:
         """Read what was written; what cannot be read, or was not written yet, says nothing."""
         known = fits(_read, text)
         if known is None:

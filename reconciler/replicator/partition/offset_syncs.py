@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 
 from reconciler.records.batch import Batch
 from reconciler.records.codecs import NONE
-from reconciler.records.rewrite import Kept, kept, packed
+from reconciler.records.rewrite import RawRecord, packed, raw_records
 from reconciler.records.varint import read, signed
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.wire.requests.commits import CommittedPosition
 
 _LENGTH = struct.Struct(">h")
@@ -87,7 +87,7 @@ class OffsetSync:
 
 def syncs(
     log: tuple[str, int],
-    written: Iterable[Parcel],
+    written: Iterable[InFlightBatch],
     begin: int,
     next_offset: int,
     repeats: bool = False,
@@ -103,16 +103,16 @@ def syncs(
         repeats: whether it may have been written before, too.
         anew_from: source offset from which on the source has other records than were told of; None where it has not.
     """
-    parcels = list(written)
-    runs: list[list[Parcel]] = []
+    sent_batches = list(written)
+    runs: list[list[InFlightBatch]] = []
     parts = 0
-    for number, parcel in enumerate(parcels):
-        before = parcels[number - 1] if number else None
-        parts += len(parcel.parts)
-        if before is None or not _is_next(before, parcel) or parts > _MOST_PARTS:
+    for number, sent in enumerate(sent_batches):
+        before = sent_batches[number - 1] if number else None
+        parts += len(sent.parts)
+        if before is None or not _is_next(before, sent) or parts > _MOST_PARTS:
             runs.append([])
-            parts = len(parcel.parts)
-        runs[-1].append(parcel)
+            parts = len(sent.parts)
+        runs[-1].append(sent)
     if anew_from is not None:
         # Somebody may have moved the position back meanwhile.
         begin = min(begin, anew_from)
@@ -124,18 +124,18 @@ def syncs(
         begin = upto
 
 
-def _is_next(before: Parcel, parcel: Parcel) -> bool:
+def _is_next(before: InFlightBatch, sent: InFlightBatch) -> bool:
     """Tell whether counting leads to a parcel, from the last record of the one before."""
     if (before.parts or (0,))[-1]:
         return False
-    return (before.next_offset, before.landing + before.records) == (parcel.base_offset, parcel.landing)
+    return (before.next_offset, before.landing + before.records) == (sent.base_offset, sent.landing)
 
 
-def _parts_of(run: Sequence[Parcel], upto: int) -> tuple[int, ...]:
+def _parts_of(run: Sequence[InFlightBatch], upto: int) -> tuple[int, ...]:
     """Return the parts of parcels that follow each other; `upto` is where the next one begins."""
     parts = [0, 0]
-    for parcel in run:
-        first, *more = parcel.parts or (parcel.records, 0)
+    for sent in run:
+        first, *more = sent.parts or (sent.records, 0)
         parts[-2:] = [parts[-2] + first, *more]
     # Behind the last one nothing more may have been there to read.
     parts[-1] += max(0, upto - run[0].base_offset - sum(parts))
@@ -175,7 +175,7 @@ def batch_of(found: Iterable[OffsetSync], now: int) -> Batch:
         found: at least one.
         now: milliseconds since 1970.
     """
-    return packed([Kept(number, now, _rest(sync)) for number, sync in enumerate(found)], NONE)
+    return packed([RawRecord(number, now, _rest(sync)) for number, sync in enumerate(found)], NONE)
 
 
 def _rest(sync: OffsetSync) -> bytes:
@@ -208,7 +208,7 @@ def read_batch(batch: Batch) -> Iterator[OffsetSync]:
     Raises:
         ValueError: the batch is not laid out as its header says.
     """
-    for record in kept(batch):
+    for record in raw_records(batch):
         try:
             yield _parsed(record.rest)
         except (IndexError, ValueError, struct.error):

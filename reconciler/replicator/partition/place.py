@@ -23,7 +23,7 @@ def topic_id(topic: TopicInfo) -> str | None:
     return None if topic.topic_id is None else str(topic.topic_id)
 
 
-class ReadUpto(NamedTuple):
+class ReadPosition(NamedTuple):
     """How far a source's log was read, and under which leader.
 
     Attributes:
@@ -52,7 +52,7 @@ class PartitionSides(NamedTuple):
         source_id, target_id = (None if one is None else str(one) for one in (self.source_id, self.target_id))
         return CopyRecord(source_id, target_id)
 
-    def read_upto(self, offset: int, epoch: int) -> ReadUpto | None:
+    def read_upto(self, offset: int, epoch: int) -> ReadPosition | None:
         """Return how far the source's log was read; None where its brokers tell no epochs.
 
         Args:
@@ -60,10 +60,10 @@ class PartitionSides(NamedTuple):
             epoch: of the batch before it; -1 where it tells none: then the leader's that sent it, which is no older.
         """
         epoch = epoch if epoch >= 0 else self.source.epoch
-        return ReadUpto(offset, epoch, self.source_id, self.target_id) if epoch >= 0 else None
+        return ReadPosition(offset, epoch, self.source_id, self.target_id) if epoch >= 0 else None
 
 
-class Standing(NamedTuple):
+class LogEnd(NamedTuple):
     """Where the target's log stands, and the producer that it goes on with.
 
     Attributes:
@@ -85,12 +85,12 @@ class Standing(NamedTuple):
         """The next source offset."""
         return self.end - self.shift
 
-    def behind(self, count: int) -> Standing:
+    def behind(self, count: int) -> LogEnd:
         """Return where the log stands when `count` records more are in it."""
         # Without a producer id there are no sequence numbers.
         end, producer_id, producer_epoch, sequence, shift = self
         sequence = next_sequence(sequence, count) if producer_id >= 0 else -1
-        return Standing(end + count, producer_id, producer_epoch, sequence, shift)
+        return LogEnd(end + count, producer_id, producer_epoch, sequence, shift)
 
 
 # A run shifted by more than this is not healed: that would cost more markers, or swallow more gaps, than it is worth.

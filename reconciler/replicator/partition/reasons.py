@@ -44,7 +44,7 @@ def damaged(batch: Batch) -> Reason:
     return Reason("AB216", f"batch at source offset {batch.base_offset} {text}")
 
 
-def damaged_parcel(remote: str, offset: int) -> Verdict:
+def damaged_in_flight(remote: str, offset: int) -> Verdict:
     """Return why a partition is read anew, looking at each checksum."""
     text = f"what was read for offset {offset} of {remote} is corrupt, and the target did not take it; reading it again"
     return PartitionState.OPENING, Reason("AB220", text)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reconciler.model.tasks.status import Reason
 from reconciler.replicator.partition import reasons
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import ProduceAnswer
 
@@ -36,34 +36,34 @@ class RefusedRecords(NamedTuple):
     reason: Reason
 
 
-def refused_records(place: Place, parcel: Parcel, answer: ProduceAnswer) -> tuple[RefusedRecords, ...]:
+def refused_records(place: Place, sent: InFlightBatch, answer: ProduceAnswer) -> tuple[RefusedRecords, ...]:
     """Return the records for which a parcel was refused, in order; none where nobody can tell.
 
     Args:
         place: its partition.
-        parcel: what was sent.
+        sent: what was sent.
         answer: what the target said of it: an error that stays.
     """
     if answer.error in reasons.TOO_LARGE:
-        verdict = reasons.why_failed(place.remote, parcel.landing, parcel.size, answer)
+        verdict = reasons.why_failed(place.remote, sent.landing, sent.size, answer)
         assert verdict is not None, "an answer with an error"
-        return (RefusedRecords(0, parcel.base_offset, verdict[1]),) if parcel.records == 1 else ()
-    messages = {one.number: one.message for one in answer.records if 0 <= one.number < parcel.records}
-    if parcel.records == 1:
+        return (RefusedRecords(0, sent.base_offset, verdict[1]),) if sent.records == 1 else ()
+    messages = {one.number: one.message for one in answer.records if 0 <= one.number < sent.records}
+    if sent.records == 1:
         messages = {0: messages.get(0)}
     return tuple(
-        RefusedRecords(index, parcel.source_offset(index), _why(place, answer, messages[index]))
+        RefusedRecords(index, sent.source_offset(index), _why(place, answer, messages[index]))
         for index in sorted(messages)
     )
 
 
-def much(parcel: Parcel, refused: Sequence[RefusedRecords]) -> int | None:
+def much(sent: InFlightBatch, refused: Sequence[RefusedRecords]) -> int | None:
     """Return in how many bytes a parcel holds no more refused records than are put aside at once.
 
     None where it holds no more.
     """
     parts = _share(refused)
-    return int(parcel.size / parts) if parts > 1 else None
+    return int(sent.size / parts) if parts > 1 else None
 
 
 def are_few(refused: Sequence[RefusedRecords]) -> bool:
@@ -81,13 +81,13 @@ def _why(place: Place, answer: ProduceAnswer, message: str | None) -> Reason:
 
 
 def why_parked(
-    place: Place, parcel: Parcel, refused: Sequence[RefusedRecords], answer: ProduceAnswer
+    place: Place, sent: InFlightBatch, refused: Sequence[RefusedRecords], answer: ProduceAnswer
 ) -> reasons.Verdict:
     """Return why a partition parks, with all refused records of a batch that was not to be put aside.
 
     Args:
         place: the partition.
-        parcel: what was sent.
+        sent: what was sent.
         refused: its records that the target will never take; at least one.
         answer: what the target said.
     """
@@ -97,10 +97,10 @@ def why_parked(
         named.append(f"{more:,} more")
     *others, last = named
     listed = f"{', '.join(others)} and {last}" if others else last
-    one = f"of the {parcel.records:,} records" if parcel.records > 1 else "the only record"
-    count = f"{len(refused):,} {one}" if parcel.records > 1 else one
+    one = f"of the {sent.records:,} records" if sent.records > 1 else "the only record"
+    count = f"{len(refused):,} {one}" if sent.records > 1 else one
     offsets = "offset" if len(refused) == 1 else "offsets"
-    what = f"{count} in the batch at source offset {parcel.base_offset} of {place.topic}/{place.partition}"
+    what = f"{count} in the batch at source offset {sent.base_offset} of {place.topic}/{place.partition}"
     return reasons.refused(f"{what}, at {offsets} {listed}", answer)
 
 

@@ -13,10 +13,10 @@ from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reaso
 from reconciler.records.batch import Batch, next_sequence
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.offset_syncs import OffsetSync, syncs
-from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.place import LogEnd, PartitionSides
 from reconciler.replicator.partition.refusals import RefusedRecords
 from reconciler.replicator.partition.send_queue import Item
 from reconciler.replicator.partition.shares import Place
@@ -58,7 +58,7 @@ class TranslatedChannel(Channel):
         failed: Callable[[Channel], None],
         batch_size: int = 0,
         codec: int | None = None,
-        refused: Callable[[Channel, Parcel, Sequence[RefusedRecords]], None] | None = None,
+        refused: Callable[[Channel, InFlightBatch, Sequence[RefusedRecords]], None] | None = None,
         reads_committed: bool = True,
     ) -> None:
         super().__init__(place, None, batch_size, codec, refused)
@@ -67,10 +67,10 @@ class TranslatedChannel(Channel):
         self._failed = failed
         self.admitted = False
         self.committed = -1
-        self.written: list[Parcel] = []
+        self.written: list[InFlightBatch] = []
         self.held = 0
         self.sequence = 0
-        self.note = Note()
+        self.note = OffsetMetadata()
         self.is_new = False
         self._at_first_commit: Callable[[], None] | None = None
 
@@ -79,7 +79,7 @@ class TranslatedChannel(Channel):
         sides: PartitionSides,
         position: int,
         producer: tuple[int, int],
-        note: Note,
+        note: OffsetMetadata,
         at_first_commit: Callable[[], None] | None = None,
     ) -> None:
         """Go on at a committed position.
@@ -95,13 +95,13 @@ class TranslatedChannel(Channel):
         self._hold_nothing()
         self._at_first_commit = at_first_commit
         self.committed, self.note, self.read = position, note, None
-        self.open(sides, Standing(position, *producer, self.sequence))
+        self.open(sides, LogEnd(position, *producer, self.sequence))
         self._alone = False
 
     def renew(self, producer: tuple[int, int]) -> None:
         """Go on under another epoch, which counts from 0; nothing is in the open transaction."""
         self.sequence = 0
-        self._standing = Standing(self.position, *producer, 0)
+        self._log_end = LogEnd(self.position, *producer, 0)
 
     @property
     def is_behind(self) -> bool:
@@ -142,19 +142,19 @@ class TranslatedChannel(Channel):
         """Return what to say of this partition: what is not committed may still be aborted."""
         return replace(super().status(), position=self.committed)
 
-    def settled(self) -> list[Parcel]:
+    def settled(self) -> list[InFlightBatch]:
         """Take note that the transaction was committed; return what of this partition came to stand with it."""
         self.note = self.last_word()
         self.admitted = False
         return self.counted(len(self.written))
 
-    def counted(self, count: int) -> list[Parcel]:
+    def counted(self, count: int) -> list[InFlightBatch]:
         """Take note that the first `count` parcels written lie before the committed position; return them."""
         written, self.written = self.written[:count], self.written[count:]
-        self.held -= sum(parcel.size for parcel in written)
+        self.held -= sum(sent.size for sent in written)
         return written
 
-    def last_word(self) -> Note:
+    def last_word(self) -> OffsetMetadata:
         """Return what to say with the position when the open transaction is committed.
 
         What was read may be further than what was written; then the epoch may be newer than the position's, and an end
@@ -183,28 +183,28 @@ class TranslatedChannel(Channel):
             first = self.queue.first
             self.position = max(self.position, first.base_offset if isinstance(first, Batch) else self.fetch_at)
 
-    def _verdict(self, parcel: Parcel, answer: ProduceAnswer) -> reasons.Verdict | None:
-        verdict = reasons.why_failed(self.place.remote, parcel.base_offset, parcel.size, answer, anywhere=True)
-        if parcel.opening != self.opening:
+    def _verdict(self, sent: InFlightBatch, answer: ProduceAnswer) -> reasons.Verdict | None:
+        verdict = reasons.why_failed(self.place.remote, sent.base_offset, sent.size, answer, anywhere=True)
+        if sent.opening != self.opening:
             # What was forgotten meanwhile will be read and written again: not in the same transaction.
             if answer.error not in _CERTAINLY_NOT:
                 self._failed(self)
             return verdict
         if verdict is None:
-            self.written.append(parcel.noted(answer.base_offset))
-            self.held += parcel.size
-            self.sequence = next_sequence(self.sequence, parcel.records)
+            self.written.append(sent.noted(answer.base_offset))
+            self.held += sent.size
+            self.sequence = next_sequence(self.sequence, sent.records)
         elif answer.error not in _NOT_APPENDED:
             self._failed(self)
         return verdict
 
-    def lost(self, parcel: Parcel, reason: Reason, now: float, alone: bool = False) -> None:
+    def lost(self, sent: InFlightBatch, reason: Reason, now: float, alone: bool = False) -> None:
         """Note that no answer for `in_flight` will come: the transaction may hold it or not."""
         self._failed(self)
-        super().lost(parcel, reason, now, alone)
+        super().lost(sent, reason, now, alone)
 
 
-class RepeatingChannel(TranslatedChannel):
+class AtLeastOnceChannel(TranslatedChannel):
     """One partition of one flow, copied outside of transactions: what is acknowledged is there, and may be repeated.
 
     `at_least_once` commits its position behind what is acknowledged. Admission is given with each opening, and taken
@@ -218,7 +218,7 @@ class RepeatingChannel(TranslatedChannel):
         sides: PartitionSides,
         position: int,
         producer: tuple[int, int],
-        note: Note,
+        note: OffsetMetadata,
         at_first_commit: Callable[[], None] | None = None,
     ) -> None:
         """Go on at a committed position, with the first request travelling alone.
@@ -239,8 +239,8 @@ class RepeatingChannel(TranslatedChannel):
 
         Nothing is written before it is committed where the copy begins: tomorrow that may be another place.
         """
-        return super().can_send() and not self.is_new and (self._standing.producer_id >= 0 or not self.in_flight)
+        return super().can_send() and not self.is_new and (self._log_end.producer_id >= 0 or not self.in_flight)
 
-    def last_word(self) -> Note:
+    def last_word(self) -> OffsetMetadata:
         """Return what to say with the position: of the source's epoch, and of no transaction."""
         return super().last_word()._replace(began=-1)

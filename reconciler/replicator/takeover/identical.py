@@ -21,15 +21,15 @@ from reconciler.records.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, n
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.copy.agreement import Agreement, Disagreement, Logs, NotYet, within
 from reconciler.replicator.copy.copy_records import CopyRecords
-from reconciler.replicator.copy.log_tail import Tail, tail
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.log_tail import LogTail, tail
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.copy.recreated import refuse_made_anew
 from reconciler.replicator.copy.truncation import refuse_truncated
 from reconciler.replicator.gaps.fill import Filler, FillRefused
 from reconciler.replicator.gaps.padding import CannotPad, is_padding, pad
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.place import PartitionSides, Standing, topic_id
+from reconciler.replicator.partition.place import LogEnd, PartitionSides, topic_id
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.takeover.translated import TranslatedTakeover
@@ -55,7 +55,7 @@ _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 class TakeoverContext:
     """What a takeover uses: producer names, gap filling, copy records, and the takeover of translated copies."""
 
-    identity: Identity
+    identity: ProducerNames
     filler: Filler
     memory: CopyRecords
     translated: TranslatedTakeover | None = None
@@ -144,7 +144,7 @@ class Takeover:
             await self._pad(channel, logs)
             return
         await refuse_truncated(self._source, logs, channel.read)
-        standing = await self._producer(logs, producers)
+        log_end = await self._producer(logs, producers)
         run = await self._place_to_go_on(channel, logs, last)
         lost = self._loss(logs, run)
         if lost is not None and lost.size > _FILLABLE_LOSS:
@@ -153,9 +153,9 @@ class Takeover:
         await self._wires.connect(leader.node)
         sides = PartitionSides(source.partitions[place.partition], source.topic_id, leader, target.topic_id)
         # From here on positions are source offsets, as the offsets of records put aside are.
-        standing = standing._replace(shift=run.shift)
-        channel.leave_out(logs.record.aside_from(standing.position))
-        channel.open(sides, standing, lost)
+        log_end = log_end._replace(shift=run.shift)
+        channel.leave_out(logs.record.aside_from(log_end.position))
+        channel.open(sides, log_end, lost)
 
     async def _topic(self, wire: Wire, side: reasons.Side, name: str) -> TopicInfo:
         try:
@@ -211,7 +211,7 @@ class Takeover:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}", "source") from None
         channel.end = last
         start = await self._target.offset(at_target, place.remote, place.partition, EARLIEST)
-        found = await tail(self._target, target, place.partition, start, end) if start < end else Tail(None, end)
+        found = await tail(self._target, target, place.partition, start, end) if start < end else LogTail(None, end)
         if found is None:
             text = f"the last batch before offset {end} of {place.remote}/{place.partition} is not readable yet"
             raise Disagreement(_OPENING, "AB220", text)
@@ -246,11 +246,11 @@ class Takeover:
                 "padded"
             )
             raise Disagreement(_PARKED, "AB206", text)
-        standing = await self._first_owner(logs, self._identity.transactional_id(logs.place))
+        log_end = await self._first_owner(logs, self._identity.transactional_id(logs.place))
         channel.reason = Reason("AB222", f"the copy is padded from offset {logs.end:,} to {logs.first:,}")
         try:
             until = min(logs.first, logs.end + _PADDING_PIECE)
-            await pad(self._target, logs.place, logs.target, standing, until)
+            await pad(self._target, logs.place, logs.target, log_end, until)
         except CannotPad as error:
             text = f"{logs.name} begins at offset {logs.first:,}, and its copy cannot be padded: {error}"
             raise Disagreement(_PARKED, "AB206", text) from None
@@ -335,7 +335,7 @@ class Takeover:
 
     # --- which producer ----------------------------------------------------------------------------------------------
 
-    async def _producer(self, logs: Logs, producers: list[ProducerState]) -> Standing:
+    async def _producer(self, logs: Logs, producers: list[ProducerState]) -> LogEnd:
         """Return the producer to go on with at the target's log end."""
         handed, last = logs.record.handed, logs.tail.last
         strangers = handed.producers if handed else ()
@@ -353,23 +353,23 @@ class Takeover:
             raise Disagreement(_PARKED, "AB211", text)
         if writers:
             (known,) = writers
-            return Standing(logs.end, known.producer_id, known.epoch, next_sequence(known.last_sequence, 1))
+            return LogEnd(logs.end, known.producer_id, known.epoch, next_sequence(known.last_sequence, 1))
         if handed is not None and (last is None or last.next_offset <= handed.end):
             return await self._first_owner(logs, self._identity.heir_id(logs.place, handed.end))
         if last is not None:
             return _after(last, logs)
         return await self._first_owner(logs, self._identity.transactional_id(logs.place))
 
-    async def _first_owner(self, logs: Logs, transactional_id: str) -> Standing:
+    async def _first_owner(self, logs: Logs, transactional_id: str) -> LogEnd:
         try:
             producer_id = await self._target.producer_id(transactional_id)
         except BrokerError as error:
             raise Disagreement.refused(error, "WRITE", f"transactional id {transactional_id}") from None
         # Epoch 0, whatever the coordinator returned: every first owner must begin with the same state.
-        return Standing(logs.end, producer_id, 0, logs.end % SEQUENCE_MODULUS)
+        return LogEnd(logs.end, producer_id, 0, logs.end % SEQUENCE_MODULUS)
 
 
-def _after(last: Batch, logs: Logs) -> Standing:
+def _after(last: Batch, logs: Logs) -> LogEnd:
     """Return where to continue behind a batch whose producer state the broker has expired."""
     if last.producer_id < 0 or last.is_transactional:
         text = (
@@ -378,7 +378,7 @@ def _after(last: Batch, logs: Logs) -> Standing:
         )
         raise Disagreement(_PARKED, "AB211", text)
     sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
-    return Standing(logs.end, last.producer_id, last.producer_epoch, sequence)
+    return LogEnd(logs.end, last.producer_id, last.producer_epoch, sequence)
 
 
 def _ids(record: CopyRecord) -> tuple[str | None, str | None]:

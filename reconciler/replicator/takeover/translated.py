@@ -9,25 +9,25 @@ one, the copy begins where the flow declares.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
 from reconciler.model.declared.flow import Flow
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.tasks.status import PartitionState, Reason
-from reconciler.replicator.commit.base import Committing
+from reconciler.replicator.commit.base import Committer
 from reconciler.replicator.commit.hanging_transactions import end, fence_the_dead, unended
-from reconciler.replicator.commit.position_recovery import NotTold, Recall
+from reconciler.replicator.commit.position_recovery import PositionRecovery, PositionUnknown
 from reconciler.replicator.commit.unstable_offsets import end_positions
 from reconciler.replicator.copy.agreement import Disagreement, NotYet
 from reconciler.replicator.copy.copy_records import CopyRecords
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.copy.recreated import other_partitions
 from reconciler.replicator.copy.truncation import truncated, truncated_at
 from reconciler.replicator.partition import reasons
-from reconciler.replicator.partition.offset_metadata import Note
-from reconciler.replicator.partition.place import PartitionSides, ReadUpto, differ, topic_id
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
+from reconciler.replicator.partition.place import PartitionSides, ReadPosition, differ, topic_id
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.wire import EARLIEST, LATEST, BrokerError, ErrorCode, TopicInfo, Wire
@@ -52,18 +52,18 @@ class TranslatedTakeover:
         target: connection to the target.
         committer: commits the channels' positions.
         memory: the copy records.
-        recall: reads positions from the offset syncs.
+        syncs: reads positions from the offset syncs.
     """
 
     def __init__(
-        self, flow: Flow, source: Wire, target: Wire, committer: Committing, memory: CopyRecords, recall: Recall
+        self, flow: Flow, source: Wire, target: Wire, committer: Committer, memory: CopyRecords, syncs: PositionRecovery
     ) -> None:
         self._flow = flow
         self._source = source
         self._target = target
         self._committer = committer
         self._memory = memory
-        self._recall = recall
+        self._syncs = syncs
 
     async def open(self, channel: TranslatedChannel, source: TopicInfo, target: TopicInfo) -> None:
         """Open `channel` at its committed position.
@@ -78,7 +78,7 @@ class TranslatedTakeover:
         producer = await self._committer.producer(channel)
         dead = await self._fence_the_dead(place, target, producer)
         committed, before = await self._committed(partial(self._in_group, place))
-        if committed is not None and differ(Note.parse(committed.note).target_id, target_id):
+        if committed is not None and differ(OffsetMetadata.parse(committed.note).target_id, target_id):
             # The position is one of a remote topic that was deleted.
             committed = None
         known = await self._known(place, target_id)
@@ -90,7 +90,7 @@ class TranslatedTakeover:
         if committed is not None and not is_in_group:
             # The previous owner may have put records aside until it was fenced just now.
             known = await self._known(place, target_id)
-        note = Note() if committed is None else Note.parse(committed.note)
+        note = OffsetMetadata() if committed is None else OffsetMetadata.parse(committed.note)
         await self._end_what_is_over(channel, target, note, {before, producer, *dead})
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         first, last = await self._bounds(place, source)
@@ -140,9 +140,9 @@ class TranslatedTakeover:
             return False
         await self._fence_the_dead(place, target, await self._committer.producer(channel))
         committed, _ = await self._committed(partial(self._in_group, place))
-        return committed is not None and Note.parse(committed.note).is_of(topic_id(source), topic_id(target))
+        return committed is not None and OffsetMetadata.parse(committed.note).is_of(topic_id(source), topic_id(target))
 
-    def _ours(self, note: Note) -> Note:
+    def _ours(self, note: OffsetMetadata) -> OffsetMetadata:
         return note._replace(transactional_id=self._committer.transactional_id)
 
     def _telling(self, place: Place, sides: PartitionSides, partitions: int) -> Callable[[], None]:
@@ -186,11 +186,11 @@ class TranslatedTakeover:
         found = await look()
         if found is None:
             return None, None
-        before = Note.parse(found.note).transactional_id
+        before = OffsetMetadata.parse(found.note).transactional_id
         mine = self._committer.transactional_id
         # Without transactions (at-least-once) this task can fence no other producer: open transactions are aborted by
         # their time-out. A commit may name any transactional id; those of other programs are not fenced.
-        if before == mine or not mine or not Identity.is_one_flow(before, mine):
+        if before == mine or not mine or not ProducerNames.is_one_flow(before, mine):
             return found, None
         fenced = await settle(self._target, before)
         return await look(), (fenced.producer_id, fenced.epoch)
@@ -200,11 +200,9 @@ class TranslatedTakeover:
         return await fence_the_dead(self._target, place, target, mine, producer[0]) if mine else []
 
     async def _end_what_is_over(
-        self, channel: TranslatedChannel, target: TopicInfo, note: Note, producers: Collection[Producer | None]
+        self, channel: TranslatedChannel, target: TopicInfo, note: OffsetMetadata, producers: Iterable[Producer | None]
     ) -> None:
-        """Write the transaction markers that a broker has left out; without transactions there are none.
-
-        A log that has lost the records of the committed position is refused.
+        """Write transaction markers that a broker has left out; refuse a log that lost records before the position.
 
         Args:
             channel: none of its records is in a transaction.
@@ -224,7 +222,7 @@ class TranslatedTakeover:
                 raise Disagreement(_OPENING, "AB220", f"a transaction in {place.remote}/{place.partition} seems open")
             await end(self._target, place, target, found, committed=found.opened_at == note.began)
 
-    async def _refuse_lost(self, place: Place, target: TopicInfo, note: Note) -> None:
+    async def _refuse_lost(self, place: Place, target: TopicInfo, note: OffsetMetadata) -> None:
         """Refuse to continue where the target has lost records before the position, as after an unclean election."""
         # Behind the last record of a transaction comes its marker, which may not be written yet.
         least = max(note.began + 1, note.ended or 0)
@@ -255,7 +253,7 @@ class TranslatedTakeover:
         """Write the markers that a broker has left out in `__consumer_offsets`; the next attempt reads the position."""
         if mine := self._committer.transactional_id:
             who = self._committer.member
-            await end_positions(self._target, self._recall, who, mine, self._flow.remote_topic)
+            await end_positions(self._target, self._syncs, who, mine, self._flow.remote_topic)
 
     async def _in_syncs(self, place: Place, target: TopicInfo, known: CopyRecord | None) -> CommittedPosition | None:
         """Return the position of a copy that its group has lost, from the copy's last offset sync.
@@ -273,8 +271,8 @@ class TranslatedTakeover:
         why = "without transactions offset syncs hold no position"
         if self._committer.transactional_id:
             try:
-                return await self._recall.position(place, known or CopyRecord(None, topic_id(target)))
-            except NotTold as error:
+                return await self._syncs.position(place, known or CopyRecord(None, topic_id(target)))
+            except PositionUnknown as error:
                 why = str(error)
             except Disagreement as refusal:
                 # Reading them is an optional permission: a first run that died may have left syncs that no task may
@@ -340,11 +338,13 @@ class TranslatedTakeover:
         counts = [one.partitions for one in others if one and one.partitions and (one.source_id, one.target_id) == ids]
         return bool(counts) and place.partition >= min(counts)
 
-    async def _truncated(self, place: Place, source: TopicInfo, note: Note, position: int) -> tuple[int, Reason | None]:
+    async def _truncated(
+        self, place: Place, source: TopicInfo, note: OffsetMetadata, position: int
+    ) -> tuple[int, Reason | None]:
         """Return where to continue after a truncation of the source, with the reason; else the position and None."""
         if note.epoch is None or differ(note.source_id, topic_id(source)):
             return position, None
-        read = ReadUpto(position, note.epoch, source.topic_id, None)
+        read = ReadPosition(position, note.epoch, source.topic_id, None)
         end = await truncated_at(self._source, source, place.partition, position, read)
         if end is None:
             return position, None
@@ -358,7 +358,7 @@ class TranslatedTakeover:
     async def _going_on(
         self,
         channel: TranslatedChannel,
-        note: Note,
+        note: OffsetMetadata,
         position: int,
         bounds: tuple[int, int],
         topics: tuple[TopicInfo, TopicInfo],

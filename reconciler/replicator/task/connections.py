@@ -12,7 +12,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import TaskStatus
 from reconciler.replicator.copy.copy_records import CopyRecords
 from reconciler.replicator.lease.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
-from reconciler.replicator.partition.place import ReadUpto
+from reconciler.replicator.partition.place import ReadPosition
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.task.metrics import TaskMetrics, Totals
 from reconciler.state.control import Listener
@@ -48,7 +48,7 @@ class Connections:
         self.since = time.time()
         self.metrics = TaskMetrics()
         # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
-        self.read: dict[Place, ReadUpto] = {}
+        self.read: dict[Place, ReadPosition] = {}
         self.loop = Loop()
         group = group_of(spec.topology, spec.flow.name)
         # A lease keeps its own time: what is declared of requests must not make it run out.

@@ -19,12 +19,12 @@ from reconciler.model.declared.flow import Flow
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import CODEC_BITS, HEADER, NO_CRC, Batch
-from reconciler.records.rewrite import Kept, kept, packed
+from reconciler.records.rewrite import RawRecord, packed, raw_records
 from reconciler.records.varint import read, signed
 from reconciler.replicator.copy.copy_records import CopyRecords
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.place import PartitionSides
 from reconciler.replicator.partition.reasons import Verdict
 from reconciler.replicator.partition.refusals import RefusedRecords
@@ -51,13 +51,13 @@ class DeadLetters:
         self._flow = flow
         self._memory = memory
 
-    async def put_aside(self, channel: Channel, parcel: Parcel, refused: Sequence[RefusedRecords]) -> None:
+    async def put_aside(self, channel: Channel, sent_batch: InFlightBatch, refused: Sequence[RefusedRecords]) -> None:
         """Write records of `in_flight` as dead letters, and let its channel go on without them; or park that."""
         topic = self._flow.dlq or ""
         try:
-            letters = self._letters(channel, parcel, refused, int(time.time() * 1000))
+            letters = self._letters(channel, sent_batch, refused, int(time.time() * 1000))
             info = (await self._wire.topics([topic]))[topic]
-            verdict = await self._write_all(channel, info, refused, letters, CODEC_BITS & _attributes(parcel))
+            verdict = await self._write_all(channel, info, refused, letters, CODEC_BITS & _attributes(sent_batch))
         except (ConnectionLost, AnabranchError) as error:
             reason = Reason("AB220", str(error)) if isinstance(error, AnabranchError) else reasons.no_answer(error)
             channel.not_put_aside(PartitionState.OPENING, reason, time.monotonic())
@@ -65,7 +65,7 @@ class DeadLetters:
             channel.not_put_aside(*reasons.why_refused(error, "WRITE", f"topic {topic}"), time.monotonic())
         except ValueError as error:
             channel.not_put_aside(
-                PartitionState.PARKED, reasons.undecodable(parcel.base_offset, error), time.monotonic()
+                PartitionState.PARKED, reasons.undecodable(sent_batch.base_offset, error), time.monotonic()
             )
         else:
             if verdict is None:
@@ -74,7 +74,12 @@ class DeadLetters:
                 channel.not_put_aside(*verdict, time.monotonic())
 
     async def _write_all(
-        self, channel: Channel, info: TopicInfo, refused: Sequence[RefusedRecords], letters: Sequence[Kept], codec: int
+        self,
+        channel: Channel,
+        info: TopicInfo,
+        refused: Sequence[RefusedRecords],
+        letters: Sequence[RawRecord],
+        codec: int,
     ) -> Verdict | None:
         """Write letters in their order, in batches that the topic takes; return why one of them is not taken.
 
@@ -110,20 +115,22 @@ class DeadLetters:
         ask = ProduceAsk(info.name, info.topic_id, number, letters.body, letters.header(*_NO_PRODUCER))
         return await self._wire.write_one(leader.node, ask)
 
-    def _letters(self, channel: Channel, parcel: Parcel, refused: Sequence[RefusedRecords], now: int) -> list[Kept]:
+    def _letters(
+        self, channel: Channel, sent_batch: InFlightBatch, refused: Sequence[RefusedRecords], now: int
+    ) -> list[RawRecord]:
         """Return the dead letters of some of a parcel's records, in their order.
 
         Raises:
             ValueError: its records are not laid out as its header says.
         """
-        place, count = channel.place, parcel.records
-        header = HEADER.unpack(parcel.head)
+        place, count = channel.place, sent_batch.records
+        header = HEADER.unpack(sent_batch.head)
         attributes, base_time, newest = header[5], header[7], header[8]
         sent = Batch(
-            0, count - 1, count, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, NO_CRC, parcel.body
+            0, count - 1, count, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, NO_CRC, sent_batch.body
         )
-        records = kept(sent, in_place=True)
-        letters: list[Kept] = []
+        records = raw_records(sent, in_place=True)
+        letters: list[RawRecord] = []
         for one in refused:
             record = records[one.number]
             headers = {
@@ -136,19 +143,19 @@ class DeadLetters:
                 "anabranch.remote": place.remote,
                 "anabranch.reason": str(one.reason),
             }
-            letters.append(Kept(len(letters), now, with_headers(record.rest, headers)))
+            letters.append(RawRecord(len(letters), now, with_headers(record.rest, headers)))
         return letters
 
 
-def _attributes(parcel: Parcel) -> int:
-    return int(HEADER.unpack(parcel.head)[5])
+def _attributes(sent_batch: InFlightBatch) -> int:
+    return int(HEADER.unpack(sent_batch.head)[5])
 
 
-def _size(letter: Kept) -> int:
+def _size(letter: RawRecord) -> int:
     return len(letter.rest) + _FRONT
 
 
-def _some(letters: Sequence[Kept], most: int) -> Sequence[Kept]:
+def _some(letters: Sequence[RawRecord], most: int) -> Sequence[RawRecord]:
     """Return as many letters as have so many bytes together; at least one."""
     size = 0
     for count, letter in enumerate(letters):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.shares import Place
 
 
@@ -67,19 +67,19 @@ class _Run:
     latency: int = 0
     longest: int = 0
 
-    def goes_on_with(self, parcel: Parcel) -> bool:
+    def goes_on_with(self, sent_batch: InFlightBatch) -> bool:
         # Behind source offsets without a record the target's are less far ahead: no row speaks of two shifts.
-        is_whole = self.records + parcel.records == parcel.next_offset - self.first
-        return is_whole and (self.next, self.landing + self.records) == (parcel.base_offset, parcel.landing)
+        is_whole = self.records + sent_batch.records == sent_batch.next_offset - self.first
+        return is_whole and (self.next, self.landing + self.records) == (sent_batch.base_offset, sent_batch.landing)
 
-    def add(self, parcel: Parcel, latency: int | None) -> None:
-        self.next = parcel.next_offset
-        self.records += parcel.records
-        self.bytes += parcel.size
-        self.newest = max(self.newest, parcel.newest)
+    def add(self, sent_batch: InFlightBatch, latency: int | None) -> None:
+        self.next = sent_batch.next_offset
+        self.records += sent_batch.records
+        self.bytes += sent_batch.size
+        self.newest = max(self.newest, sent_batch.newest)
         if latency is not None:
-            self.timed += parcel.records
-            self.latency += latency * parcel.records
+            self.timed += sent_batch.records
+            self.latency += latency * sent_batch.records
             self.longest = max(self.longest, latency)
 
 
@@ -91,21 +91,21 @@ class Ledger:
         self._runs: dict[Place, list[_Run]] = {}
         self._filled: dict[Place, int] = {}
 
-    def note(self, place: Place, parcel: Parcel, latency: int | None = None, filled: int = 0) -> None:
-        """Add a parcel that was written at its own offset.
+    def note(self, place: Place, sent_batch: InFlightBatch, latency: int | None = None, filled: int = 0) -> None:
+        """Add a batch that was written at its own offset.
 
         Args:
             place: its partition.
-            parcel: what was written.
+            sent_batch: what was written.
             latency: of its newest record, in ms; None when it has no timestamp.
             filled: how many offsets were filled in this partition since the round began.
         """
         runs = self._runs.setdefault(place, [])
-        if not runs or not runs[-1].goes_on_with(parcel):
+        if not runs or not runs[-1].goes_on_with(sent_batch):
             fills = filled - self._filled.get(place, 0)
             self._filled[place] = filled
-            runs.append(_Run(parcel.base_offset, parcel.base_offset, parcel.landing, fills))
-        runs[-1].add(parcel, latency)
+            runs.append(_Run(sent_batch.base_offset, sent_batch.base_offset, sent_batch.landing, fills))
+        runs[-1].add(sent_batch, latency)
 
     def rows(self) -> list[LedgerRow]:
         """Return the runs so far, in the order of topics and offsets."""

@@ -17,7 +17,7 @@ from reconciler.model.tasks.latency import Histogram, Latency, bucket_of, merged
 from reconciler.model.tasks.status import Metrics, PartitionStatus
 from reconciler.records.batch import Batch
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 
@@ -122,19 +122,19 @@ class PartitionMetrics:
         # What was said last, and of what: most of thousands of partitions have nothing new to say.
         self._said: tuple[PartitionStatus, tuple[object, ...]] | None = None
 
-    def wrote(self, parcel: Parcel, now: float) -> int | None:
+    def wrote(self, sent_batch: InFlightBatch, now: float) -> int | None:
         """Note that the target has answered for `in_flight`.
 
         Returns:
             The latency of its newest record in ms, or None for records without timestamps.
         """
-        self.records += parcel.records
-        self.bytes += parcel.size
-        if parcel.newest < 0:
+        self.records += sent_batch.records
+        self.bytes += sent_batch.size
+        if sent_batch.newest < 0:
             return None
-        self._copied = parcel.newest
-        latency = _since(parcel.newest, now)
-        self._window.add(latency, parcel.records, now)
+        self._copied = sent_batch.newest
+        latency = _since(sent_batch.newest, now)
+        self._window.add(latency, sent_batch.records, now)
         return latency
 
     def histogram(self, now: float) -> Histogram | None:
@@ -213,9 +213,9 @@ class TaskMetrics:
     def __init__(self) -> None:
         self._by_place: dict[Place, PartitionMetrics] = {}
 
-    def wrote(self, place: Place, parcel: Parcel, now: float) -> int | None:
+    def wrote(self, place: Place, sent_batch: InFlightBatch, now: float) -> int | None:
         """Note that the target has answered for `in_flight`; returns its latency as `PartitionMetrics.wrote` does."""
-        return self._of(place).wrote(parcel, now)
+        return self._of(place).wrote(sent_batch, now)
 
     def status(self, channel: Channel) -> PartitionStatus:
         """Return what to say of a channel, with its figures."""

@@ -17,19 +17,19 @@ from reconciler.model.names.own_names import syncs_topic
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.records import codecs
-from reconciler.replicator.commit.at_least_once import Receipts
-from reconciler.replicator.commit.base import CommitContext, Committing
-from reconciler.replicator.commit.position_recovery import Recall
-from reconciler.replicator.commit.transactional import Committer
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.commit.at_least_once import AtLeastOnceCommitter
+from reconciler.replicator.commit.base import CommitContext, Committer
+from reconciler.replicator.commit.position_recovery import PositionRecovery
+from reconciler.replicator.commit.transactional import TransactionalCommitter
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.gaps.fill import Filler
 from reconciler.replicator.gaps.gap_filler import GapFiller
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.refusals import RefusedRecords
 from reconciler.replicator.partition.shares import Assignment, Place
-from reconciler.replicator.partition.translated_channel import RepeatingChannel, TranslatedChannel
+from reconciler.replicator.partition.translated_channel import AtLeastOnceChannel, TranslatedChannel
 from reconciler.replicator.takeover.guard import LeaseGuard
 from reconciler.replicator.takeover.identical import Takeover, TakeoverContext
 from reconciler.replicator.takeover.translated import TranslatedTakeover
@@ -108,7 +108,7 @@ class Task:
             connections.rack, self._read, spec.source.clients.consumer.metadata_max_age_ms / 1000
         )
         self._lanes = FetchLanes(self._read_anew)
-        identity = Identity(spec.topology, spec.flow.name)
+        identity = ProducerNames(spec.topology, spec.flow.name)
         self._committer = self._committing_as(identity)
         self._committing: Job | None = None
         self._commands = PartitionCommands(spec, assignment, connections.listener, self._channel)
@@ -203,25 +203,25 @@ class Task:
             plain = Channel(place, self._fill_gap, flow.batch_size, codec, refused)
             plain.read = self._with.read.get(place)
             return plain
-        kind = RepeatingChannel if flow.repeats else TranslatedChannel
+        kind = AtLeastOnceChannel if flow.repeats else TranslatedChannel
         committed = flow.isolation_level == "read_committed"
         channel = kind(place, self._committer.failed, flow.batch_size, codec, refused, committed)
         self._committer.add(channel)
         return channel
 
-    def _committing_as(self, identity: Identity) -> Committing:
+    def _committing_as(self, identity: ProducerNames) -> Committer:
         """Return what commits positions: with the records, or behind them."""
         flow, connections = self._spec.flow, self._with
         name = "" if flow.repeats else identity.committing_id(self._spec.run, self._assignment.task)
         terms = CommitContext(name, syncs_topic(flow.source), flow.commit_interval, flow.remote_topic)
-        return (Receipts if flow.repeats else Committer)(
+        return (AtLeastOnceCommitter if flow.repeats else TransactionalCommitter)(
             connections.loop, connections.ask_target, terms, connections.lease, self._offer, self._written
         )
 
     def _translated_takeover(self) -> TranslatedTakeover:
         flow, held = self._spec.flow, self._with
-        recall = Recall(held.loop, held.ask_target, syncs_topic(flow.source))
-        return TranslatedTakeover(flow, held.ask_source, held.ask_target, self._committer, held.memory, recall)
+        recovery = PositionRecovery(held.loop, held.ask_target, syncs_topic(flow.source))
+        return TranslatedTakeover(flow, held.ask_source, held.ask_target, self._committer, held.memory, recovery)
 
     def _open_some(self, now: float) -> None:
         # Of thousands most are running: of them this is all that is looked at, twenty times a second.
@@ -302,8 +302,8 @@ class Task:
         await self._gaps.fill(channel)
         self._offer([channel])
 
-    def _put_aside(self, channel: Channel, parcel: Parcel, refused: Sequence[RefusedRecords]) -> None:
-        self._start(partial(self._letters.put_aside, channel, parcel, refused))
+    def _put_aside(self, channel: Channel, sent_batch: InFlightBatch, refused: Sequence[RefusedRecords]) -> None:
+        self._start(partial(self._letters.put_aside, channel, sent_batch, refused))
 
     async def _drain(self) -> None:
         """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
@@ -354,19 +354,19 @@ class Task:
     def _count(self) -> None:
         counted, self._to_count = self._to_count, []
         for at, sent in counted:
-            for entry, parcel in sent:
-                self._note(entry.channel, parcel, at)
+            for entry, sent_batch in sent:
+                self._note(entry.channel, sent_batch, at)
 
-    def _written(self, channel: Channel, parcel: Parcel) -> None:
+    def _written(self, channel: Channel, sent_batch: InFlightBatch) -> None:
         if self._to_count:
             self._count()
-        self._note(channel, parcel, time.time())
+        self._note(channel, sent_batch, time.time())
 
-    def _note(self, channel: Channel, parcel: Parcel, at: float) -> None:
-        latency = self._with.metrics.wrote(channel.place, parcel, at)
-        self._ledger.note(channel.place, parcel, latency, channel.filled_offsets)
-        self._with.totals.records += parcel.records
-        self._with.totals.bytes += parcel.size
+    def _note(self, channel: Channel, sent_batch: InFlightBatch, at: float) -> None:
+        latency = self._with.metrics.wrote(channel.place, sent_batch, at)
+        self._ledger.note(channel.place, sent_batch, latency, channel.filled_offsets)
+        self._with.totals.records += sent_batch.records
+        self._with.totals.bytes += sent_batch.size
 
     def _status(self, now: float, stopped: bool) -> TaskStatus:
         totals, flow, sides = self._with.totals, self._spec.flow, (self._spec.source, self._spec.target)
@@ -395,5 +395,5 @@ class Task:
         )
 
 
-def _ignore(_channel: Channel, _parcel: Parcel) -> None:
+def _ignore(_channel: Channel, _sent_batch: InFlightBatch) -> None:
     """Count nothing yet."""

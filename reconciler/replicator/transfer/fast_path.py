@@ -221,23 +221,23 @@ class FastPath:
                 nothing = FetchAnswer("", entry.partition, 0, piece.stable, piece.stable, -1, b"")
                 entry.channel.receive(nothing, entry.asked, entry.opening, now)
                 continue
-            parcel = entry.channel.pass_on(data, piece, entry.asked, entry.opening, now)
-            if parcel is None:
+            sent_batch = entry.channel.pass_on(data, piece, entry.asked, entry.opening, now)
+            if sent_batch is None:
                 others.append(piece)
                 continue
-            entry.asked = parcel.next_offset
+            entry.asked = sent_batch.next_offset
             one = fast_path.ask(entry.partition, entry.epoch, entry.asked, entry.most)
             if (of_topic := asks.get(entry.source)) is None:
                 asks[entry.source] = [one]
             else:
                 of_topic.append(one)
             if (of_node := sent.get(entry.node)) is None:
-                sent[entry.node] = [(entry, parcel)]
+                sent[entry.node] = [(entry, sent_batch)]
             else:
-                of_node.append((entry, parcel))
-        for node, parcels in sent.items():
+                of_node.append((entry, sent_batch))
+        for node, sent_batches in sent.items():
             sender, direct = self._over.targets[node]
-            sender.send_fast(direct, parcels, now)
+            sender.send_fast(direct, sent_batches, now)
         if others:
             self.left = self._answers(data, others)
             return False

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.wire import FetchAsk, compact_string
 
 
@@ -66,4 +66,4 @@ class FastPathPartition:
 
 
 # A channel, and its batch in flight.
-FastPathBatch = tuple[FastPathPartition, Parcel]
+FastPathBatch = tuple[FastPathPartition, InFlightBatch]

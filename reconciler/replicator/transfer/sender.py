@@ -15,7 +15,7 @@ from functools import partial
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.intake import CannotPass
 from reconciler.replicator.transfer.dropped_requests import DroppedRequests
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
@@ -37,7 +37,7 @@ from reconciler.wire import (
 )
 from reconciler.wire.protocol import fast_path
 
-Sent = Sequence[tuple[Channel, Parcel]]
+Sent = Sequence[tuple[Channel, InFlightBatch]]
 
 _REQUEST_BYTES = 4 * 2**20
 _IDLE = 0.5
@@ -74,7 +74,7 @@ class Sender:
         wires: tuple[Wire, Wire | None],
         node: int,
         quota: Quota,
-        written: Callable[[Channel, Parcel], None],
+        written: Callable[[Channel, InFlightBatch], None],
         made_room: Callable[[], None],
     ) -> None:
         self._loop = loop
@@ -160,7 +160,7 @@ class Sender:
 
     def _collect(self, lane: int, now: float) -> Sent:
         """Take one parcel from each channel that may send, in turns, so that none waits for ever behind large ones."""
-        sent: list[tuple[Channel, Parcel]] = []
+        sent: list[tuple[Channel, InFlightBatch]] = []
         size, most = 0, self._quota.request_bytes(min(self._size.bytes, self._bound or self._size.bytes))
         largest = self._dropped.most(now)
         for channel in tuple(self._ready):
@@ -175,14 +175,14 @@ class Sender:
             if largest is not None and not channel.keep_below(largest, self._closes, now):
                 continue
             try:
-                parcel = channel.send(self._trip.small, now)
+                sent_batch = channel.send(self._trip.small, now)
             except CannotPass:
                 # The channel holds the reason.
                 continue
-            sent.append((channel, parcel))
+            sent.append((channel, sent_batch))
             if channel.queue.items:
                 self._ready[channel] = None
-            size += parcel.size
+            size += sent_batch.size
             if size >= most:
                 break
         self._quota.spend(size)
@@ -206,8 +206,10 @@ class Sender:
     def _send(self, wire: Wire, way: LaneRequest, sent: Sent, now: float) -> None:
         self._dropped.sent(way.size)
         asks = [
-            ProduceAsk(channel.place.remote, channel.sides.target_id, channel.place.partition, parcel.body, parcel.head)
-            for channel, parcel in sent
+            ProduceAsk(
+                channel.place.remote, channel.sides.target_id, channel.place.partition, sent_batch.body, sent_batch.head
+            )
+            for channel, sent_batch in sent
             if channel.sides is not None
         ]
         lost, answered = partial(self._lost, sent, way), partial(self._answered, sent, way, now)
@@ -254,22 +256,26 @@ class Sender:
         """Send the batches of a fast path."""
         self.lanes.under_way[FIRST] += 1
         self._sent_at[FIRST] = now
-        batches = [(entry.target, entry.index, parcel.head, parcel.body) for entry, parcel in sent]
+        batches = [(entry.target, entry.index, sent_batch.head, sent_batch.body) for entry, sent_batch in sent]
         body = fast_path.produce_body(self._wire.timeout_ms, batches)
         direct.send(body, partial(self._fast_answered, direct, sent, now), partial(self._fast_lost, sent))
 
     def _fast_answered(self, direct: Direct, sent: Sequence[FastPathBatch], sent_at: float, data: memoryview) -> None:
         try:
             found = fast_path.produced(bytes(data), sent[0][0].by_id)
-            if found is None or any([found.get((s.target, s.partition)) != parcel.landing for s, parcel in sent]):
+            if found is None or any(
+                [found.get((s.target, s.partition)) != sent_batch.landing for s, sent_batch in sent]
+            ):
                 names = {entry.target: entry.channel.place.remote for entry, _ in sent}
                 answers = self._wire.produced(names if sent[0][0].by_id else None, data)
-                self._answered([(entry.channel, parcel) for entry, parcel in sent], _BY_FAST_PATH, sent_at, answers)
+                self._answered(
+                    [(entry.channel, sent_batch) for entry, sent_batch in sent], _BY_FAST_PATH, sent_at, answers
+                )
                 return
             self.lanes.ended(_BY_FAST_PATH)
             now = time.monotonic()
-            for entry, parcel in sent:
-                entry.channel.stands(parcel, now)
+            for entry, sent_batch in sent:
+                entry.channel.stands(sent_batch, now)
             self.on_fast_written(sent)
             # A channel without room in its window is not in `_ready` any more.
             waiting = [entry.channel for entry, _ in sent if entry.channel.queue.items]
@@ -281,7 +287,7 @@ class Sender:
             self._failure = self._failure or failure
 
     def _fast_lost(self, sent: Sequence[FastPathBatch], error: BaseException) -> None:
-        self._lost([(entry.channel, parcel) for entry, parcel in sent], _BY_FAST_PATH, self._wire.lost(error))
+        self._lost([(entry.channel, sent_batch) for entry, sent_batch in sent], _BY_FAST_PATH, self._wire.lost(error))
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -297,8 +303,8 @@ class Sender:
             reason = self._closes()
         else:
             reason = reasons.no_answer(error, f"writing to {where}")
-        for channel, parcel in sent:
-            channel.lost(parcel, reason, now, alone=len(sent) == 1)
+        for channel, sent_batch in sent:
+            channel.lost(sent_batch, reason, now, alone=len(sent) == 1)
         self.bell.ring()
 
     def _answered(self, sent: Sent, way: LaneRequest, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
@@ -319,12 +325,12 @@ class Sender:
     def _settle(self, sent: Sent, answers: Sequence[ProduceAnswer], now: float) -> None:
         self._size.grow()
         by_place = {(answer.topic, answer.partition): answer for answer in answers}
-        for channel, parcel in sent:
+        for channel, sent_batch in sent:
             answer = by_place.get((channel.place.remote, channel.place.partition))
             if answer is None:
-                channel.lost(parcel, Reason("AB220", "the target's answer leaves this partition out"), now)
-            elif channel.answered(parcel, answer, now):
-                self._written(channel, parcel)
+                channel.lost(sent_batch, Reason("AB220", "the target's answer leaves this partition out"), now)
+            elif channel.answered(sent_batch, answer, now):
+                self._written(channel, sent_batch)
 
     def _tell(self, sent: Sent) -> None:
         """Set a reason on one running partition: requests are kept small, and what helps."""
@@ -339,4 +345,4 @@ class Sender:
 
 
 def _size_of(sent: Sent) -> int:
-    return sum(parcel.size for _, parcel in sent)
+    return sum(sent_batch.size for _, sent_batch in sent)

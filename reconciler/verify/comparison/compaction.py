@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.verify.comparison.describe import is_tombstone, key_of
 
 # Of so many keys is remembered what the target lacks, some 300 bytes each; then it is looked what becomes of them.
@@ -48,7 +48,7 @@ class Compaction:
         """Whether no more should be remembered before it is known of some."""
         return len(self._lacking) >= MOST_KEYS
 
-    def lacks(self, record: Kept, target: int) -> int | None:
+    def lacks(self, record: RawRecord, target: int) -> int | None:
         """Take a record that the target lacks; return how many before it that are known to be replaced by it.
 
         None says that the record itself can have been taken by no compaction, as it has no key.
@@ -64,7 +64,7 @@ class Compaction:
         self._lacking[key] = Lacking(1, record.offset, target, is_tombstone(record))
         return replaced
 
-    def came_again(self, record: Kept) -> int:
+    def came_again(self, record: RawRecord) -> int:
         """Take the next record of the source; return how many that the target lacks it has replaced."""
         key = digest(record)
         found = None if key is None else self._lacking.pop(key, None)
@@ -88,7 +88,7 @@ class Compaction:
         return cls({b64decode(key): Lacking(*one) for key, one in value.items()})
 
 
-def digest(record: Kept) -> bytes | None:
+def digest(record: RawRecord) -> bytes | None:
     """Return what stands for a record's key; None where it has none."""
     key = key_of(record)
     return None if key is None else blake2b(key, digest_size=16).digest()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from reconciler.model.offsets.verification import Difference, Findings, Kind
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.verify.comparison.align import align, are_swapped
 from reconciler.verify.comparison.compaction import Compaction
 from reconciler.verify.comparison.describe import may_be_one, what_differs
@@ -168,7 +168,7 @@ class Comparer:
 
     # --- where they differ --------------------------------------------------------------------------------------------
 
-    def _mind_place(self, original: Kept, copy: Kept) -> None:
+    def _mind_place(self, original: RawRecord, copy: RawRecord) -> None:
         """Find out why the next record at the target stands elsewhere than that of the source should."""
         place = self.places.of(original.offset)
         if self._mind_expired(place, copy.offset):
@@ -200,7 +200,7 @@ class Comparer:
             return False
         return True
 
-    def _mind_difference(self, original: Kept, copy: Kept) -> None:
+    def _mind_difference(self, original: RawRecord, copy: RawRecord) -> None:
         """Find out what is wrong where two records should be the same and are not."""
         is_blind = self._blind and (not self._terms.has_gaps or may_be_one(original, copy))
         if self._terms.repeats and self.source.went_by(copy) is not None:
@@ -243,7 +243,7 @@ class Comparer:
         self._blind, self._is_apart = min(len(source), len(target)) - 1, False
         self._changed(source[0], target[0])
 
-    def _leave_out(self, source: Sequence[Kept], target: Sequence[Kept], before: int, after: int) -> None:
+    def _leave_out(self, source: Sequence[RawRecord], target: Sequence[RawRecord], before: int, after: int) -> None:
         """Tell what stands before the place from which on both go on alike."""
         identical = self._terms.identical
         distance = target[after].offset - self.places.of(source[before].offset) if identical else 0
@@ -284,7 +284,7 @@ class Comparer:
         pairs = [(self._take_original(), self.target.take()) for _ in range(count)]
         self._tell("order", pairs[0][0].offset, pairs[0][1].offset, what, records=count)
 
-    def _changed(self, original: Kept, copy: Kept) -> None:
+    def _changed(self, original: RawRecord, copy: RawRecord) -> None:
         self._take_original()
         self.target.take()
         if what := what_differs(original, copy):
@@ -292,13 +292,13 @@ class Comparer:
         else:
             self._count(1, len(original.rest) + len(copy.rest))
 
-    def _take_original(self) -> Kept:
+    def _take_original(self) -> RawRecord:
         record = self.source.take()
         if self.compaction:
             self._counts.compacted_target += self.compaction.came_again(record)
         return record
 
-    def _lacking(self, record: Kept, may_be_compacted: bool, behind: str = "") -> None:
+    def _lacking(self, record: RawRecord, may_be_compacted: bool, behind: str = "") -> None:
         """Take the next record of the source, which the target lacks."""
         place = self.places.of(record.offset) if self._terms.identical else self.target.next
         self.source.take()
@@ -315,7 +315,7 @@ class Comparer:
             return
         self._tell("missing", record.offset, place, f"the target does not have it{behind}")
 
-    def _surplus(self, record: Kept, may_be_compacted: bool, behind: str = "") -> None:
+    def _surplus(self, record: RawRecord, may_be_compacted: bool, behind: str = "") -> None:
         """Take the next record of the target, which the source does not have there."""
         stray = self.strays.judge(record, may_be_compacted)
         self.target.take()
@@ -324,7 +324,7 @@ class Comparer:
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 
-    def _at_an_end(self, original: Kept | None, copy: Kept | None) -> bool:
+    def _at_an_end(self, original: RawRecord | None, copy: RawRecord | None) -> bool:
         """Take what one side has behind the other's end; return whether anything may follow."""
         copied_to, places = self._terms.copied_to, self.places
         if self._terms.identical and (original is None) is not (copy is None):

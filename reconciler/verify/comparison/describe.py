@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.model.base.text import shown
 from reconciler.records.record import part, parts
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.records.varint import read
 
 _SHOWN_HEADERS = 5
@@ -33,7 +33,7 @@ class Record:
     headers: tuple[Header, ...]
 
 
-def parsed(record: Kept) -> Record:
+def parsed(record: RawRecord) -> Record:
     """Return key, value and headers of a record.
 
     Raises:
@@ -43,7 +43,7 @@ def parsed(record: Kept) -> Record:
     return Record(key, value, tuple(((name or b"").decode(errors="replace"), said) for name, said in headers))
 
 
-def key_of(record: Kept) -> bytes | None:
+def key_of(record: RawRecord) -> bytes | None:
     """Return the key of a record; None where it has none, or cannot be read."""
     try:
         return part(record.rest, 0)[0]
@@ -51,12 +51,12 @@ def key_of(record: Kept) -> bytes | None:
         return None
 
 
-def identity(record: Kept) -> Identity:
+def identity(record: RawRecord) -> Identity:
     """Return what tells a record from others of its key, whatever became of its value."""
     return record.timestamp, key_of(record)
 
 
-def may_be_one(source: Kept, target: Kept) -> bool:
+def may_be_one(source: RawRecord, target: RawRecord) -> bool:
     """Tell whether two records that stand at the same place are one, of which one thing was changed."""
     if source.timestamp != target.timestamp:
         return source.rest == target.rest
@@ -64,7 +64,7 @@ def may_be_one(source: Kept, target: Kept) -> bool:
     return ours[0] == theirs[0] or (ours[1] == theirs[1] and not is_tombstone(source))
 
 
-def _key_and_rest(record: Kept) -> tuple[bytes | None, bytes]:
+def _key_and_rest(record: RawRecord) -> tuple[bytes | None, bytes]:
     try:
         key, at = part(record.rest, 0)
     except (IndexError, ValueError):
@@ -72,7 +72,7 @@ def _key_and_rest(record: Kept) -> tuple[bytes | None, bytes]:
     return key, record.rest[at:]
 
 
-def is_tombstone(record: Kept) -> bool:
+def is_tombstone(record: RawRecord) -> bool:
     """Tell whether a record has no value, which says of a compacted topic that its key is gone."""
     try:
         _, at = part(record.rest, 0)
@@ -81,7 +81,7 @@ def is_tombstone(record: Kept) -> bool:
         return False
 
 
-def what_differs(source: Kept, target: Kept) -> str:
+def what_differs(source: RawRecord, target: RawRecord) -> str:
     """Return how the target's record differs from the source's; empty where it does not."""
     said: list[str] = []
     if source.timestamp != target.timestamp:

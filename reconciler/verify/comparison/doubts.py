@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reconciler.model.offsets.verification import Difference, Findings
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.verify.comparison.compaction import Compaction, Lacking, digest
 from reconciler.verify.comparison.describe import is_tombstone
 
@@ -60,7 +60,7 @@ class Doubts:
         has_tombstones = any(one.is_tombstone for one in self._open.values())
         return KeyLookup("target", self._first, self._behind) if has_tombstones else None
 
-    def stood_before(self, record: Kept) -> None:
+    def stood_before(self, record: RawRecord) -> None:
         """Take a record of the target that stands in what was compared."""
         key = digest(record)
         found = self._open.get(key) if key is not None else None
@@ -76,7 +76,7 @@ class Doubts:
         """Return where to look for what has replaced them at the target."""
         return KeyLookup("target", self._behind)
 
-    def came_later(self, record: Kept) -> None:
+    def came_later(self, record: RawRecord) -> None:
         """Take a record of the target that stands behind those that it lacks."""
         self._close(digest(record))
 
@@ -84,7 +84,7 @@ class Doubts:
         """Return where to look for those that are left, and for what the source has behind them."""
         return KeyLookup("source", min(one.last for one in self._open.values()))
 
-    def is_at_source(self, record: Kept) -> None:
+    def is_at_source(self, record: RawRecord) -> None:
         """Take a record of the source that stands where one that is lacking does, or behind."""
         key = digest(record)
         found = self._open.get(key) if key is not None else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.verify.comparison.align import align
 from reconciler.verify.comparison.describe import Identity, identity, may_be_one
 from reconciler.verify.comparison.pairing import go_on_alike
@@ -38,7 +38,7 @@ class Meeting:
     def __init__(self, source: Side, target: Side) -> None:
         self.found: tuple[int, int] | None = None
         self._sides = (source, target)
-        self._windows: list[list[Kept]] = []
+        self._windows: list[list[RawRecord]] = []
 
     def advance(self) -> Side | None:
         """Look as far as what was read allows; return the side of which more must be read, or None at the end."""
@@ -83,7 +83,7 @@ class Approach:
         self._until = until
         self._near: tuple[Side, dict[Identity, int]] | None = None
 
-    def next(self) -> tuple[Kept | None, Kept | None]:
+    def next(self) -> tuple[RawRecord | None, RawRecord | None]:
         """Return what is to be taken next: a record of one side, or one of each that is the same one, changed.
 
         Nothing is left where both are None.
@@ -110,7 +110,7 @@ class Approach:
             return original, copy
         return (original, None) if takes_near is (near is self._source) else (None, copy)
 
-    def _last(self, side: Side, number: int) -> list[Kept]:
+    def _last(self, side: Side, number: int) -> list[RawRecord]:
         """Return what is left before the place, or one more than counts."""
         return [one for one in side.window(_LAST + 1) if one.offset < self._until[number]]
 
@@ -192,7 +192,7 @@ class Scan:
         look: is given each record.
     """
 
-    def __init__(self, side: Side, look: Callable[[Kept], None]) -> None:
+    def __init__(self, side: Side, look: Callable[[RawRecord], None]) -> None:
         self._side = side
         self._look = look
 
@@ -210,12 +210,12 @@ class Scan:
                 return None
 
 
-def _taken(side: Side, count: int) -> list[Kept]:
+def _taken(side: Side, count: int) -> list[RawRecord]:
     rows = side.window(count)
     for _ in rows:
         side.take()
     return rows
 
 
-def _below(record: Kept | None, offset: int) -> Kept | None:
+def _below(record: RawRecord | None, offset: int) -> RawRecord | None:
     return None if record is None or record.offset >= offset else record

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.model.offsets.runs import CopyRecord, Runs
 from reconciler.records.batch import CODEC_BITS, Batch
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.replicator.partition.place import differ
 from reconciler.verify.comparison.describe import may_be_one
 from reconciler.verify.comparison.side import content
@@ -115,7 +115,7 @@ def hold_the_same(ours: Batch, theirs: Batch) -> bool:
     return ours.base_timestamp == theirs.base_timestamp and ours.body == theirs.body
 
 
-def changed_pairs(source: Sequence[Kept], target: Sequence[Kept], has_gaps: bool) -> int:
+def changed_pairs(source: Sequence[RawRecord], target: Sequence[RawRecord], has_gaps: bool) -> int:
     """Return how many of the first records of two rows are the same ones, changed.
 
     Args:
@@ -133,7 +133,7 @@ def changed_pairs(source: Sequence[Kept], target: Sequence[Kept], has_gaps: bool
     return count
 
 
-def go_on_alike(source: Sequence[Kept], target: Sequence[Kept]) -> bool:
+def go_on_alike(source: Sequence[RawRecord], target: Sequence[RawRecord]) -> bool:
     """Tell whether two rows of records carry the same, as far as a few of them tell."""
     return all(
         content(ours) == content(theirs) for ours, theirs in zip(source[:_CONFIRMED], target[:_CONFIRMED], strict=False)

@@ -11,7 +11,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from reconciler.records.batch import Batch
-from reconciler.records.rewrite import Kept, kept
+from reconciler.records.rewrite import RawRecord, raw_records
 
 # So much is kept, of batches as they are and of records, some 200 bytes each.
 _BYTES = 8 * 2**20
@@ -39,7 +39,7 @@ class Past:
         self._ahead.append(_Batch(batch))
         self._settle(taken_to)
 
-    def find(self, record: Kept, taken_to: int) -> int | None:
+    def find(self, record: RawRecord, taken_to: int) -> int | None:
         """Return at which offset a record that carries the same was taken, the last one; None if none was."""
         self._settle(taken_to)
         wanted = _digest(record)
@@ -84,7 +84,7 @@ class _Batch:
         found: dict[bytes, int] = {}
         # It may have been equal as it is, undecoded; then nobody can tell what it holds.
         with contextlib.suppress(ValueError):
-            for record in kept(self._batch) if self._batch is not None else ():
+            for record in raw_records(self._batch) if self._batch is not None else ():
                 found.setdefault(_digest(record), record.offset)
         return found
 
@@ -94,5 +94,5 @@ class _Batch:
         del self.places
 
 
-def _digest(record: Kept) -> bytes:
+def _digest(record: RawRecord) -> bytes:
     return blake2b(b"%d " % record.timestamp + record.rest, digest_size=16).digest()

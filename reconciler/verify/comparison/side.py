@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 
 from reconciler.records.batch import Batch
 from reconciler.records.read_committed import Gap
-from reconciler.records.rewrite import Kept, kept
+from reconciler.records.rewrite import RawRecord, raw_records
 from reconciler.verify.comparison.past import Past
 
 # So much is read in advance.
@@ -40,7 +40,7 @@ class UnreadableLog(Exception):
         self.batch = batch
 
 
-def content(record: Kept) -> Content:
+def content(record: RawRecord) -> Content:
     """Return what a record carries, whatever log it stands in."""
     return record.timestamp, record.rest
 
@@ -67,7 +67,7 @@ class Side:
         self.limit = end if limit is None else limit
         self.expired = 0
         self._whole: deque[Batch] = deque()
-        self._records: deque[Kept] = deque()
+        self._records: deque[RawRecord] = deque()
         self._bytes = 0
         # What went by is kept for telling a repeated record from a foreign one.
         self._past = Past()
@@ -132,7 +132,7 @@ class Side:
         self._past.add(batch, self.next)
         self.next = batch.next_offset
 
-    def head(self) -> Kept | None:
+    def head(self) -> RawRecord | None:
         """Return the next record; None when there is none before the end.
 
         Raises:
@@ -150,18 +150,18 @@ class Side:
         record = self._records[0]
         return record if record.offset < self.end else None
 
-    def take(self) -> Kept:
+    def take(self) -> RawRecord:
         """Take the record that `head` returned."""
         record = self._records.popleft()
         self.next = record.offset + 1
         return record
 
     @property
-    def decoded(self) -> deque[Kept]:
+    def decoded(self) -> deque[RawRecord]:
         """The records that are decoded; whoever takes from it moves `next`."""
         return self._records
 
-    def window(self, count: int) -> list[Kept]:
+    def window(self, count: int) -> list[RawRecord]:
         """Return the next records up to the limit: `count` of them, fewer where there are no more, or too large ones.
 
         Raises:
@@ -227,7 +227,7 @@ class Side:
         if not batch.is_intact:
             raise UnreadableLog(self, batch, "its checksum does not fit")
         try:
-            records = kept(batch)
+            records = raw_records(batch)
         except ValueError as error:
             raise UnreadableLog(self, batch, str(error)) from None
         self._whole.popleft()
@@ -237,6 +237,6 @@ class Side:
 
     # --- what went by -------------------------------------------------------------------------------------------------
 
-    def went_by(self, record: Kept) -> int | None:
+    def went_by(self, record: RawRecord) -> int | None:
         """Return at which offset a record that carries the same was taken not long ago; None if none was."""
         return self._past.find(record, self.next)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.offsets.verification import Counts, Difference
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.verify.comparison.looking import WINDOWS, Repeat
 from reconciler.verify.comparison.pairing import PairingTerms
 from reconciler.verify.comparison.side import Content, Side, content
@@ -38,7 +38,7 @@ class Strays:
         """Whether records that are not known may be repeated ones that went by long ago."""
         return self._terms.repeats and self._looks < _MOST_LOOKS
 
-    def is_to_be_looked_for(self, record: Kept) -> bool:
+    def is_to_be_looked_for(self, record: RawRecord) -> bool:
         """Tell whether it is to be looked further back for the next record of the target: once, as it is not known.
 
         Raises:
@@ -59,11 +59,11 @@ class Strays:
         elif found is not None:
             self._looks += 1
 
-    def missed(self, record: Kept) -> None:
+    def missed(self, record: RawRecord) -> None:
         """Take note of a record of the source that the target lacks."""
         self._missed = [*self._missed[-_REMEMBERED:], content(record)]
 
-    def judge(self, record: Kept, may_be_compacted: bool) -> Difference | None:
+    def judge(self, record: RawRecord, may_be_compacted: bool) -> Difference | None:
         """Count a record that may stand there, or return what is wrong with it.
 
         Args:
@@ -91,7 +91,7 @@ class Strays:
             return Difference("extra", place, record.offset, "the source does not have it")
         return None
 
-    def _later(self, record: Kept) -> int | None:
+    def _later(self, record: RawRecord) -> int | None:
         """Return where a record stands a little further on at the source.
 
         Where either side may lack records, a swapped pair beside a gap is known by what follows.

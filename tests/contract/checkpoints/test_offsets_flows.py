@@ -19,7 +19,7 @@ from reconciler.model.names.own_names import lease_group
 from reconciler.model.offsets.translation import Translated
 from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
@@ -126,7 +126,7 @@ def test_positions_are_read_where_they_stand(
     first, second = json.loads(out)["offsets"]
     assert (code, err) == (0, "")
     note = first.pop("metadata")
-    assert Note.parse(note).transactional_id.startswith(f"anabranch.{scene.spec.topology}.moved.")
+    assert OffsetMetadata.parse(note).transactional_id.startswith(f"anabranch.{scene.spec.topology}.moved.")
     common = {"flow": "moved", "partition": 0, "log_start": 10, "log_stable": 107, "log_end": 107}
     assert first == common | {
         **{"topic": scene.other, "remote": f"east.{scene.other}", "offsets": "translated", "offset": 100, "lag": 7}
@@ -158,13 +158,13 @@ def test_a_position_is_moved_and_copying_goes_on_there(
     assert contents(scene.spec.target, f"east.{scene.other}") == originals[20:]
 
     log = (f"east.{scene.other}", 0)
-    before = Note.parse(places_of(target_cluster, scene.group)[log].metadata)
+    before = OffsetMetadata.parse(places_of(target_cluster, scene.group)[log].metadata)
     assert before.epoch is not None
     code, out, _ = scene.run("write", "--flow", "moved", "--topic", scene.other, "--to", 60, "--yes")
     assert (code, "40 offsets copied again" in out) == (0, True)
     # Nobody knows the leader epoch of what stands before another offset.
     place = places_of(target_cluster, scene.group)[log]
-    assert (place.offset, Note.parse(place.metadata)) == (60, before._replace(epoch=None))
+    assert (place.offset, OffsetMetadata.parse(place.metadata)) == (60, before._replace(epoch=None))
     assert place.leader_epoch == -1
     scene.copy()
     assert contents(scene.spec.target, log[0]) == originals[20:] + originals[60:]
@@ -249,7 +249,7 @@ def test_positions_are_exported_and_imported(
     after = places_of(target_cluster, scene.group)[log]
     assert after.offset == before.offset == 10
     # The note of a file is of another time: what is there now counts.
-    assert Note.parse(after.metadata) == Note.parse(before.metadata)._replace(epoch=None)
+    assert OffsetMetadata.parse(after.metadata) == OffsetMetadata.parse(before.metadata)._replace(epoch=None)
 
     path = tmp_path / "wrong.csv"
     lines = [f"moved,{scene.other},1,0", f"moved,{scene.other}x,0,0", "elsewhere,a,0,0", f"moved,{scene.other},0,11"]

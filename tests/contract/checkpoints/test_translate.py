@@ -337,16 +337,16 @@ def test_at_least_once_copies_are_translated_to_the_first_of_what_was_written_ag
     create(target_cluster, f"again.{topic}", 1, REMOTE)
     if syncs_topic("again") not in names(target_cluster):
         create(target_cluster, syncs_topic("again"), 1, {"cleanup.policy": "compact"})
-    whole, calls = base.Committing._write_syncs, itertools.count()
+    whole, calls = base.Committer._write_syncs, itertools.count()
 
-    async def twice(self: base.Committing, *arguments: object) -> int:
+    async def twice(self: base.Committer, *arguments: object) -> int:
         told = await whole(self, *arguments)  # type: ignore[arg-type]
         if next(calls) % 2 == 0:
             message = "positions are not committed"
             raise ConnectionLost(message)
         return told
 
-    monkeypatch.setattr(base.Committing, "_write_syncs", twice)
+    monkeypatch.setattr(base.Committer, "_write_syncs", twice)
     with Running(spec) as copying:
         for _ in range(3):
             copying.settled_again()

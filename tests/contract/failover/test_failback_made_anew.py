@@ -12,7 +12,7 @@ from reconciler.model.names.own_names import lease_group
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionStatus
 from reconciler.replicator.driver.driver import new_run
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from tests.support.clusters.kafka import admin, create, declared, delete
 from tests.support.commands.failing_over import MOSTLY_TRANSLATED, MakePair, Pair, named, read_from, write
 from tests.support.replicator.copying import copy, fill, log_end
@@ -44,7 +44,7 @@ def test_positions_stay_where_nothing_came(make: MakePair) -> None:
     pair = make("translated")
     before = positions(pair)
     assert {number: offset for number, (offset, _) in before.items()} == {0: 100, 1: 100}
-    assert all(Note.parse(note).epoch is not None for _, note in before.values()), before
+    assert all(OffsetMetadata.parse(note).epoch is not None for _, note in before.values()), before
     assert (pair.over("--yes").code, pair.back("--yes").code, pair.phase) == (0, 0, None)
     assert positions(pair) == before
 
@@ -57,7 +57,7 @@ def test_positions_stay_where_nothing_came(make: MakePair) -> None:
     after = positions(pair)
     assert (after[1], after[0][0]) == (before[1], log_end(declared("east", pair.east), pair.topic))
     # And of what came back it knows under which leader, for a loss at the source to be noticed.
-    assert Note.parse(after[0][1]).epoch is not None
+    assert OffsetMetadata.parse(after[0][1]).epoch is not None
     write(pair.east, pair.topic, ["more"], 1)
     pair.copy()
     assert read_from(pair.west, pair.topic, 0, 1)[-1] == "more"

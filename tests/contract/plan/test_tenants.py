@@ -37,7 +37,7 @@ from reconciler.observe.topology import observe
 from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.partition.shares import Place
 from reconciler.state import control
 from reconciler.state.control import Command
@@ -235,7 +235,7 @@ def test_a_replicator_gets_at_nothing_of_another_topology(tenants: tuple[Tenant,
             for name in ("join", "reset"):
                 attempts[f"{name} {group}"] = lambda name=name, group=group: getattr(bob, name)(group, theirs.topic)  # type: ignore[misc]
         # That which writes to this very partition, and others that would fence or fill.
-        identity, place = Identity(ours.name, FLOW), Place(ours.topic, 0, f"{NORTH}.{ours.topic}")
+        identity, place = ProducerNames(ours.name, FLOW), Place(ours.topic, 0, f"{NORTH}.{ours.topic}")
         ids = (identity.transactional_id(place), identity.filling_id(place), f"{probe_prefix(ours.name)}trials.x")
         for one in ids:
             attempts[f"begin {one}"] = lambda one=one: bob.begin(one)  # type: ignore[misc]

@@ -9,7 +9,7 @@ from reconciler.model.offsets.runs import CopyRecord, Runs
 from reconciler.model.offsets.verification import Findings
 from reconciler.records.batch import Batch
 from reconciler.records.read_committed import Gap
-from reconciler.records.rewrite import Kept
+from reconciler.records.rewrite import RawRecord
 from reconciler.records.split import split
 from reconciler.verify.comparison.compaction import Compaction
 from reconciler.verify.comparison.comparer import Comparer
@@ -87,7 +87,7 @@ def compare(
 
 
 def _look_at_keys(doubts: Doubts, logs: Mapping[str, Sequence[Batch | Gap]], found: Findings, at_once: int) -> None:
-    def scan(look: KeyLookup, see: Callable[[Kept], None]) -> None:
+    def scan(look: KeyLookup, see: Callable[[RawRecord], None]) -> None:
         side = Side(look.name, look.first, _end(logs[look.name]) if look.end is None else look.end)
         _feed(Scan(side, see), (side,), logs, at_once)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from reconciler.model.tasks.status import Reason
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.place import LogEnd, PartitionSides
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import FetchAnswer, Leader, ProduceAnswer
 from tests.support.records.batches import CONTROL, build, build_old, damaged, marked, some, thinned
@@ -41,7 +41,7 @@ class Gapped:
 def opened(end: int = 0, sequence: int = 0, shift: int = 0, at_gap: Callable[[Channel], None] | None = None) -> Channel:
     """Return a channel whose copy ends at `end`."""
     channel = Channel(PLACE, at_gap)
-    channel.open(SIDES, Standing(end, PRODUCER_ID, EPOCH, sequence, shift))
+    channel.open(SIDES, LogEnd(end, PRODUCER_ID, EPOCH, sequence, shift))
     return channel
 
 
@@ -67,12 +67,12 @@ def answer(base_offset: int = -1, error: int = 0, message: str | None = None) ->
     return ProduceAnswer(PLACE.remote, PLACE.partition, error, base_offset, message)
 
 
-def land(channel: Channel, parcel: Parcel, now: float = 0.0) -> bool:
+def land(channel: Channel, sent_batch: InFlightBatch, now: float = 0.0) -> bool:
     """Let the target say that `parcel` stands where it must."""
-    return channel.answered(parcel, answer(parcel.landing), now)
+    return channel.answered(sent_batch, answer(sent_batch.landing), now)
 
 
-def send_all(channel: Channel) -> list[Parcel]:
+def send_all(channel: Channel) -> list[InFlightBatch]:
     """Send as much as the channel lets go."""
     sent = []
     while channel.can_send():

@@ -8,8 +8,8 @@ from typing import Any
 
 from reconciler.model.declared.cluster import Cluster
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.place import LogEnd, PartitionSides
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.transfer.fast_path import MUCH, FastPath, FastPathRoutes, FastPathTerms, routes
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
@@ -70,17 +70,17 @@ class Scene:
         writer.on_fast_written = self._note_fast
         return writer
 
-    def _written(self, channel: Channel, parcel: Parcel) -> None:
-        self.written.append((channel.place.partition, parcel.base_offset, parcel.next_offset))
+    def _written(self, channel: Channel, sent_batch: InFlightBatch) -> None:
+        self.written.append((channel.place.partition, sent_batch.base_offset, sent_batch.next_offset))
 
     def _note_fast(self, sent: Sequence[FastPathBatch]) -> None:
-        for entry, parcel in sent:
-            self._written(entry.channel, parcel)
+        for entry, sent_batch in sent:
+            self._written(entry.channel, sent_batch)
 
     def _channel(self, number: int, node: int, batch_size: int) -> Channel:
         channel = Channel(Place("orders", number, "east.orders"), batch_size=batch_size)
         channel.open(
-            PartitionSides(Leader(SOURCE, 5, 0), TOPIC, Leader(node, 7, 0), COPY), Standing(0, PRODUCER_ID, 0, 0)
+            PartitionSides(Leader(SOURCE, 5, 0), TOPIC, Leader(node, 7, 0), COPY), LogEnd(0, PRODUCER_ID, 0, 0)
         )
         # As after its first answer: it does not travel alone any more.
         channel._alone = False

@@ -14,7 +14,7 @@ import pytest
 from reconciler.model.declared.cluster import Cluster
 from reconciler.records.batch import Batch
 from reconciler.records.split import split
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.gaps.fill import Filler
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
@@ -22,7 +22,7 @@ from reconciler.wire.requests.transactions import Markers, write_markers
 from tests.support.records.batches import Content, build
 
 T = TypeVar("T")
-IDENTITY = Identity("tests", "east-west")
+IDENTITY = ProducerNames("tests", "east-west")
 MARKERS, BEGIN, END, SETTLE, DELETE = (
     "WriteTxnMarkersRequest",
     "AddPartitionsToTxnRequest",

@@ -137,12 +137,12 @@ class Line:
             self.express = express
             await run(express, channels, changed)
 
-        def sent(writer: Sender, direct: Direct, parcels: Sequence[FastPathBatch], now: float) -> None:
+        def sent(writer: Sender, direct: Direct, sent_batches: Sequence[FastPathBatch], now: float) -> None:
             if self.aboard is not None:
-                self.aboard(direct, parcels)
-            self.records[threading.current_thread().name] += sum(parcel.records for _, parcel in parcels)
+                self.aboard(direct, sent_batches)
+            self.records[threading.current_thread().name] += sum(sent_batch.records for _, sent_batch in sent_batches)
             self.nodes.add(writer._node)
-            send(writer, direct, parcels, now)
+            send(writer, direct, sent_batches, now)
 
         monkeypatch.setattr(FastPath, "run", boarded)
         monkeypatch.setattr(Sender, "send_fast", sent)
@@ -165,10 +165,10 @@ class Line:
         """
         done = threading.Event()
 
-        def do(direct: Direct, parcels: Sequence[FastPathBatch]) -> None:
-            if not topic or topic in {entry.channel.place.topic for entry, _ in parcels}:
+        def do(direct: Direct, sent_batches: Sequence[FastPathBatch]) -> None:
+            if not topic or topic in {entry.channel.place.topic for entry, _ in sent_batches}:
                 self.aboard = None
-                todo(direct, parcels)
+                todo(direct, sent_batches)
                 done.set()
 
         self.aboard = do

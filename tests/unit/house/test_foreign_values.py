@@ -38,7 +38,7 @@ from reconciler.records.varint import signed
 from reconciler.replicator.driver.watchdog import Watchdog
 from reconciler.replicator.lease.assignor import LeaseHolder, Member, Share
 from reconciler.replicator.partition import offset_syncs
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.shares import SharedTopic, Shares
 from reconciler.report.status.summary import status_lines, summarise
 from reconciler.report.status.to_json import status_json
@@ -86,7 +86,7 @@ WORD = TaskStatus(
 )
 MEMBER = Member(LeaseHolder("run", 0, NOW), frozenset({("a", 0)}), frozenset({("a", 0)}), frozenset({("a", 0)}))
 SHARE = Share(frozenset({("a", 0)}), {("b", 1): LeaseHolder("run", 1, NOW)}, frozenset({("a", 0)}))
-NOTE = Note("s", "t", "anabranch.t.f.run.0", 5, 1, 2, 3)
+NOTE = OffsetMetadata("s", "t", "anabranch.t.f.run.0", 5, 1, 2, 3)
 
 
 class Reader(NamedTuple):
@@ -157,7 +157,11 @@ READERS = [
     Reader("replicator/driver/discovery", lambda one: Shares.from_json(one).of(0), SHARES.to_json()),
     Reader("replicator/lease/assignor", unpacked(Member), json.loads(zlib.decompress(MEMBER.to_bytes()))),
     Reader("replicator/lease/assignor", unpacked(Share), json.loads(zlib.decompress(SHARE.to_bytes()))),
-    Reader("replicator/partition/offset_metadata", lambda one: str(Note.parse(json.dumps(one))), json.loads(str(NOTE))),
+    Reader(
+        "replicator/partition/offset_metadata",
+        lambda one: str(OffsetMetadata.parse(json.dumps(one))),
+        json.loads(str(NOTE)),
+    ),
 ]
 # What reads bytes, or keys, is tried by itself below.
 OTHERS = {

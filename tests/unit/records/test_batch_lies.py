@@ -20,7 +20,7 @@ from reconciler.records.merge import take
 from reconciler.records.one_record_batches import batches, one_plain
 from reconciler.records.record import parts
 from reconciler.records.renumber import renumbered
-from reconciler.records.rewrite import first_at, kept
+from reconciler.records.rewrite import first_at, raw_records
 from reconciler.records.split import split
 from reconciler.records.varint import signed
 from reconciler.replicator.partition.intake import BatchForm, CannotPass, items
@@ -111,7 +111,7 @@ def everything(data: bytes) -> None:
     for read in (split(data), batches(data, 4_096)):
         with suppress(UnreadableBatch):
             for one in read:
-                for look in (lambda one=one: kept(one), lambda one=one: list(read_batch(one))):
+                for look in (lambda one=one: raw_records(one), lambda one=one: list(read_batch(one))):
                     with suppress(ValueError):
                         look()
                 with suppress(UnreadableBatch):

@@ -17,7 +17,7 @@ from reconciler.records import codecs
 from reconciler.records.batch import Batch, UnreadableBatch
 from reconciler.records.decompression import DecompressedTooLarge
 from reconciler.records.legacy import read_legacy
-from reconciler.records.rewrite import first_at, kept
+from reconciler.records.rewrite import first_at, raw_records
 from reconciler.records.split import split
 from reconciler.replicator.copy.agreement import Agreement, Disagreement
 from reconciler.replicator.copy.same_log import first_difference, share_records
@@ -25,7 +25,7 @@ from reconciler.replicator.gaps.padding import _is_ours
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.intake import BatchForm, CannotPass, items
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.refusals import RefusedRecords
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.task.dead_letters import DeadLetters
@@ -75,10 +75,10 @@ def letter_of(batch: Batch) -> Callable[[], object]:
 
     def put() -> object:
         channel = Channel(PLACE)
-        channel.open(SIDES, Standing(0, PRODUCER_ID, EPOCH, 0, 0))
-        parcel = channel._sent(batch, batch.size, 0.0)
+        channel.open(SIDES, LogEnd(0, PRODUCER_ID, EPOCH, 0, 0))
+        sent_batch = channel._sent(batch, batch.size, 0.0)
         letters = DeadLetters(cast("Any", None), Flow("f", "a", "b", Selection((".*",))), cast("Any", None))
-        return letters._letters(channel, parcel, [RefusedRecords(0, 0, Reason("AB217", "refused"))], 0)
+        return letters._letters(channel, sent_batch, [RefusedRecords(0, 0, Reason("AB217", "refused"))], 0)
 
     return put
 
@@ -159,7 +159,7 @@ def test_however_it_is_packed(name: str) -> None:
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_what_may_pass_is_read_however_it_is_packed(name: str) -> None:
     codec, packed = OTHERWISE[name]
-    (record,) = kept(only(bomb(3 * MIB, codec, packed=packed)))
+    (record,) = raw_records(only(bomb(3 * MIB, codec, packed=packed)))
     assert len(record.rest) > 3 * MIB
     assert not any(record.rest[10:-10])
 
@@ -202,7 +202,7 @@ def bounded(test: Callable[[], None]) -> None:
 def test_a_batch_that_is_recoded_when_it_is_sent_parks_its_partition_where_it_stands() -> None:
     def test() -> None:
         channel = Channel(PLACE, codec=LZ4)
-        channel.open(SIDES, Standing(0, PRODUCER_ID, EPOCH, 0, 0))
+        channel.open(SIDES, LogEnd(0, PRODUCER_ID, EPOCH, 0, 0))
         assert feed(channel, build(some(2), 0, ZSTD) + bomb(2 * MIB, ZSTD, 2) + build(some(2), 3, ZSTD)) == 3
         first = channel.send()
         with pytest.raises(CannotPass):
@@ -223,7 +223,7 @@ def test_a_batch_that_is_recoded_when_it_is_sent_parks_its_partition_where_it_st
 def test_its_position_stays_before_such_a_batch_where_offsets_are_translated() -> None:
     def test() -> None:
         channel = TranslatedChannel(PLACE, lambda _: None, codec=LZ4)
-        channel.open(SIDES, Standing(0, PRODUCER_ID, EPOCH, 0, 0))
+        channel.open(SIDES, LogEnd(0, PRODUCER_ID, EPOCH, 0, 0))
         channel.admitted = True
         feed(channel, bomb(2 * MIB, ZSTD, 5) + build(some(2), 6, ZSTD))
         with pytest.raises(CannotPass):
@@ -246,7 +246,7 @@ def test_what_went_by_and_cannot_be_decoded_is_not_remembered() -> None:
     def test() -> None:
         past = Past()
         past.add(only(bomb(2 * MIB, ZSTD)), 0)
-        assert past.find(kept(only(build(some(1))))[0], 1) is None
+        assert past.find(raw_records(only(build(some(1))))[0], 1) is None
 
     bounded(test)
 

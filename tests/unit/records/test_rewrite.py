@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.records.batch import HEADER_SIZE, Batch, UnreadableBatch
 from reconciler.records.read_committed import Gap
-from reconciler.records.rewrite import UNLIMITED, Kept, first_at, kept, packed, rewritten
+from reconciler.records.rewrite import UNLIMITED, RawRecord, first_at, packed, raw_records, rewritten
 from reconciler.records.split import split
 from tests.support.records.batches import (
     CODECS,
@@ -142,14 +142,14 @@ def test_counts_that_are_wrong_are_an_error() -> None:
     one = read(build(some(3), BASE))
     for count in (2, 4):
         with pytest.raises(ValueError, match="do not match its header"):
-            kept(one._replace(record_count=count))
+            raw_records(one._replace(record_count=count))
 
 
 def test_times_that_do_not_fit_wrap_as_javas_do() -> None:
     """A first record without a time, -1, and one at the end of time: the difference wraps, and so does the sum."""
-    written = [Kept(BASE, -1, b""), Kept(BASE + 1, 2**63 - 1, b""), Kept(BASE + 2, 2**62, b"")]
+    written = [RawRecord(BASE, -1, b""), RawRecord(BASE + 1, 2**63 - 1, b""), RawRecord(BASE + 2, 2**62, b"")]
     one = packed(written, NONE)
-    assert kept(one) == written
+    assert raw_records(one) == written
     assert one.is_intact
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from reconciler.model.offsets.runs import CopyRecord
-from reconciler.records.rewrite import Kept, kept
+from reconciler.records.rewrite import RawRecord, raw_records
 from reconciler.verify.begin import NoBeginning, find_pair
 from reconciler.verify.slices import SliceBounds, SliceProgress
 from reconciler.wire import EARLIEST
@@ -21,10 +21,10 @@ class FakeLog:
     """Some records from an offset on; `first` is where the log begins."""
 
     def __init__(self, contents: Sequence[Content], first: int = 0) -> None:
-        self._records = kept(batch(*contents, base_offset=first)) if contents else []
+        self._records = raw_records(batch(*contents, base_offset=first)) if contents else []
         self._first = first
 
-    async def records(self, offset: int) -> list[Kept]:
+    async def records(self, offset: int) -> list[RawRecord]:
         return [one for one in self._records if one.offset >= offset]
 
     async def at_time(self, timestamp: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.shares import Place
 from reconciler.verify.cut import CutPoint, Cuts, up_to
 from reconciler.verify.origin import Origin
@@ -28,7 +28,7 @@ ORDERS = Place("orders", 0, "east.orders", "identical")
 def values(*, phase: str = "over", anew: str = "", remote: str = "east.orders") -> list[dict[str, Any]]:
     of = {"topology": "payments", "flow": FLOW.name, "since": SINCE}
     cut = {"topic": "orders", "remote": remote, "mode": "identical", "ends": [[90, 100], [-1, 7]]}
-    notes = [str(Note("s", "t")), str(Note("s", "t"))]
+    notes = [str(OffsetMetadata("s", "t")), str(OffsetMetadata("s", "t"))]
     return [
         {"kind": "failover", "phase": phase, "by": "ops@host"} | of,
         {"kind": "failover-cut", "handed": False, "anew": anew, "notes": notes} | cut | of,

@@ -16,7 +16,7 @@ from reconciler.cli.main import main
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.offsets.runs import CopyRecord, Run, Runs
 from reconciler.model.offsets.verification import MOST_TOLD, Compared, Counts, Difference, Findings, Sofar, Verification
-from reconciler.records.rewrite import Kept, kept
+from reconciler.records.rewrite import RawRecord, raw_records
 from reconciler.records.varint import signed
 from reconciler.replicator.partition.shares import Place
 from reconciler.report.verify import summary, verification_json, verification_markdown, verification_text
@@ -56,11 +56,11 @@ def test_bounds_and_progress_come_back_from_json_as_they_were() -> None:
 
 
 def test_what_a_compacted_target_lacks_comes_back_as_it_was() -> None:
-    record = Kept(4, 1_000, signed(1) + b"k" + signed(-1) + signed(0))
+    record = RawRecord(4, 1_000, signed(1) + b"k" + signed(-1) + signed(0))
     one = Compaction()
     assert one.lacks(record, 9) == 0
     assert one.lacks(record._replace(offset=5), 10) == 1
-    assert one.lacks(Kept(6, 1_000, signed(-1) + signed(-1) + signed(0)), 11) is None
+    assert one.lacks(RawRecord(6, 1_000, signed(-1) + signed(-1) + signed(0)), 11) is None
     again = Compaction.from_json(json.loads(json.dumps(one.to_json())))
     assert list(again.open().values()) == [Lacking(1, 5, 10, True)]
     assert again.came_again(record._replace(offset=6)) == 1
@@ -135,25 +135,27 @@ def test_places_follow_runs_and_what_was_found_moved() -> None:
 
 
 def test_nothing_that_a_record_holds_is_said() -> None:
-    def kept(value: bytes | None, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Kept:
+    def raw_records(value: bytes | None, headers: tuple[tuple[bytes, bytes], ...] = ()) -> RawRecord:
         rest = signed(3) + b"key" + (signed(-1) if value is None else signed(len(value)) + value)
         rest += signed(len(headers))
         for name, said in headers:
             rest += signed(len(name)) + name + signed(len(said)) + said
-        return Kept(0, 1_000, rest)
+        return RawRecord(0, 1_000, rest)
 
-    assert what_differs(kept(b"secret"), kept(b"secret")) == ""
-    assert what_differs(kept(b"secret"), kept(b"sekrat")) == "value differs at byte 2 of 6, and 1 more"
-    assert what_differs(kept(b"secret"), kept(b"secrets")) == "value has 7 bytes, and had 6"
-    assert what_differs(kept(b"secret"), kept(b"x")) == "value has 1 bytes, and had 6, other from byte 0 on"
-    assert what_differs(kept(b"secret"), kept(None)) == "value is null, and was 6 bytes"
+    assert what_differs(raw_records(b"secret"), raw_records(b"secret")) == ""
+    assert what_differs(raw_records(b"secret"), raw_records(b"sekrat")) == "value differs at byte 2 of 6, and 1 more"
+    assert what_differs(raw_records(b"secret"), raw_records(b"secrets")) == "value has 7 bytes, and had 6"
+    assert (
+        what_differs(raw_records(b"secret"), raw_records(b"x")) == "value has 1 bytes, and had 6, other from byte 0 on"
+    )
+    assert what_differs(raw_records(b"secret"), raw_records(None)) == "value is null, and was 6 bytes"
     many = tuple((b"h%d" % n, b"secret") for n in range(7))
-    said = what_differs(kept(b"", many), kept(b"")._replace(timestamp=7))
+    said = what_differs(raw_records(b"", many), raw_records(b"")._replace(timestamp=7))
     assert said.startswith("timestamp 1000 became 7; header h0 is lost, header h1 is lost")
     assert said.endswith(", and 2 more")
     assert "secret" not in said
     # What is no record is compared as bytes.
-    assert what_differs(Kept(0, 1, b"\x7f"), Kept(0, 1, b"\x7e")) == "bytes differs at byte 0 of 1"
+    assert what_differs(RawRecord(0, 1, b"\x7f"), RawRecord(0, 1, b"\x7e")) == "bytes differs at byte 0 of 1"
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------
@@ -248,8 +250,8 @@ def test_options_that_make_no_sense_are_refused(
 def test_names_of_headers_are_printed_as_what_they_are() -> None:
     """Whoever produces records chooses them, also to clear a screen, or to write lines of their own."""
     names = ("\x1b]0;mine\x07\x1b[2J", "a\n  = orders ↔ all the same", "\u202egnirts", "long" * 100, "plain-é")
-    ours = kept(batch(Content(1, None, None, tuple((name, b"1") for name in names))))[0]
-    what = what_differs(ours, kept(batch(Content(1, None, None)))[0])
+    ours = raw_records(batch(Content(1, None, None, tuple((name, b"1") for name in names))))[0]
+    what = what_differs(ours, raw_records(batch(Content(1, None, None)))[0])
     assert what.isprintable()
     assert "header \\x1b]0;mine\\x07\\x1b[2J is lost" in what
     assert "header a\\n  = orders ↔ all the same is lost" in what

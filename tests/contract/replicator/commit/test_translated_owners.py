@@ -12,7 +12,7 @@ from reconciler.embedded import EmbeddedCluster, running
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import lease_group, syncs_topic
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from tests.contract.replicator.lease.test_two_owners import FORGETFUL
 from tests.support.clusters.kafka import create, declared
 from tests.support.clusters.traffic import WEEK_MS
@@ -74,7 +74,7 @@ def test_what_a_run_that_died_before_its_first_commit_has_left_open_holds_nobody
     spec = translated(source, forgetful, topic_name)
     fill(source_cluster, topic_name, 100)
     copy(spec)
-    dead = begun(forgetful, Identity(spec.topology, spec.flow.name).committing_id("dead", 0), remote)
+    dead = begun(forgetful, ProducerNames(spec.topology, spec.flow.name).committing_id("dead", 0), remote)
     if holds_position:
         reader = Consumer(forgetful.client_config() | {"group.id": lease_group(spec.topology, spec.flow.name)})
         dead.send_offsets_to_transaction([TopicPartition(remote, 0, 7)], reader.consumer_group_metadata(), SECONDS)

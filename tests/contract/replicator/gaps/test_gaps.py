@@ -18,7 +18,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.gaps.fill import Filler
 from reconciler.replicator.gaps.padding import pad
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.takeover import identical as takeover
 from reconciler.wire import BrokerError, ConnectionLost, TopicInfo, Wire
@@ -310,7 +310,7 @@ def begin_at(cluster: Cluster, topic: str, offset: int) -> None:
 
     async def work(wire: Wire) -> None:
         info = (await wire.topics([topic]))[topic]
-        await pad(wire, Place(topic, 0, topic), info, Standing(0, 900, 0, 0), offset)
+        await pad(wire, Place(topic, 0, topic), info, LogEnd(0, 900, 0, 0), offset)
 
     deadline = time.monotonic() + SECONDS
     while True:

@@ -12,14 +12,14 @@ from confluent_kafka import Consumer, TopicPartition
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.replicator.gaps.padding import CannotPad, is_padding, pad
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.wire import EARLIEST, ConnectionLost
 from tests.support.clusters.kafka import create, declared
 from tests.support.replicator.copying import REMOTE, SECONDS
 from tests.support.replicator.filling import DELETE, Desk, desk, place
 
 OUT_OF_ORDER = 45
-PRODUCER = Standing(0, 900, 0, 0)
+PRODUCER = LogEnd(0, 900, 0, 0)
 
 
 @pytest.fixture

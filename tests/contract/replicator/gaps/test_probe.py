@@ -11,7 +11,7 @@ from reconciler.model.declared.flow import Fill, Flow
 from reconciler.model.names.selection import Selection
 from reconciler.model.recorded.capabilities import Capabilities, Capability, Verdict
 from reconciler.records.batch import Batch
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.gaps import probe
 from reconciler.replicator.gaps.trials import Scene
 from reconciler.state.journals.journal import Journal
@@ -57,7 +57,9 @@ def test_kafka_does_it_all_and_is_asked_once(
 def test_trials_are_repeated_on_what_others_left_behind(target: Cluster, target_cluster: EmbeddedCluster) -> None:
     probe.check(target, "tests", [flow()], pytest.fail)
     for _ in range(2):
-        assert probe.probe(target, Scene(OURS.scratch, Identity(*OURS.probe)), target_cluster.cluster_id).is_sufficient
+        assert probe.probe(
+            target, Scene(OURS.scratch, ProducerNames(*OURS.probe)), target_cluster.cluster_id
+        ).is_sufficient
 
 
 def test_a_cluster_that_deduplicates_nothing_is_refused(

@@ -237,10 +237,10 @@ def test_an_answer_that_comes_late_is_none_for_what_was_opened_anew(
     lost: list[tuple[Channel, int]] = []
     late: list[int] = []
 
-    def lose_first(direct: Direct, parcels: Sequence[FastPathBatch]) -> None:
+    def lose_first(direct: Direct, sent_batches: Sequence[FastPathBatch]) -> None:
         line.aboard = None
-        lost.extend((entry.channel, entry.opening) for entry, _ in parcels)
-        lose(direct, parcels)
+        lost.extend((entry.channel, entry.opening) for entry, _ in sent_batches)
+        lose(direct, sent_batches)
 
     def asking(express: FastPath, asks: Mapping[bytes, Sequence[bytes]]) -> None:
         if not lost:

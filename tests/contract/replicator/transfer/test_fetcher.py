@@ -9,7 +9,7 @@ import pytest
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from reconciler.replicator.partition.channel import SLOW_BYTES, Channel
-from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.place import LogEnd, PartitionSides
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.transfer import fetcher as reader_module
 from reconciler.replicator.transfer import pace
@@ -42,7 +42,7 @@ class _Scene:
         for channel in self.channels:
             info = found[channel.place.topic]
             channel.open(
-                PartitionSides(info.partitions[0], info.topic_id, info.partitions[0], None), Standing(0, 1, 0, 0)
+                PartitionSides(info.partitions[0], info.topic_id, info.partitions[0], None), LogEnd(0, 1, 0, 0)
             )
 
     def empty(self) -> None:

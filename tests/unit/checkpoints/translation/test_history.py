@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from reconciler.checkpoints.translation.history import _Copy
 from reconciler.checkpoints.translation.runs import Behind, Between, Point, RunPoint
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.offset_syncs import OffsetSync, Span
 from reconciler.wire.requests.commits import CommittedPosition
 
-OLD = Note("source-1", "target-1")
+OLD = OffsetMetadata("source-1", "target-1")
 
 
-def told(source: int, target: int, count: int, begin: int, note: Note | None = OLD) -> OffsetSync:
+def told(source: int, target: int, count: int, begin: int, note: OffsetMetadata | None = OLD) -> OffsetSync:
     position = None if note is None else CommittedPosition(source + count, str(note))
     return OffsetSync("orders", 0, source, target, position, Span(begin, (count, 0)))
 
@@ -35,9 +35,9 @@ def test_what_was_told_of_a_topic_that_is_gone_counts_no_more() -> None:
 
 def test_brokers_without_ids_tell_of_no_other_topic() -> None:
     copy = _Copy()
-    copy.add(told(0, 0, 10, 0, Note()))
+    copy.add(told(0, 0, 10, 0, OffsetMetadata()))
     copy.add(told(10, 11, 10, 10))
-    copy.add(told(20, 22, 10, 20, Note()))
+    copy.add(told(20, 22, 10, 20, OffsetMetadata()))
     assert copy.runs.downstream(4) == RunPoint(4)
 
 
@@ -57,7 +57,7 @@ def test_what_is_told_from_the_beginning_on_is_of_topics_that_no_position_names(
     copy.add(OffsetSync("orders", 0, 4, 10, None, Span(4, (10, 0), True, True)))
     assert copy.note == OLD
     copy.add(OffsetSync("orders", 0, 0, 20, None, Span(0, (3, 0), True, True)))
-    assert copy.note == Note()
+    assert copy.note == OffsetMetadata()
     # Nor does what is told in transactions then make it forget.
     copy.add(told(3, 23, 5, 3, OLD._replace(source_id="source-2")))
     assert [copy.runs.downstream(offset) for offset in (0, 7)] == [RunPoint(20), RunPoint(27)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reconciler.checkpoints.translation.pairing import SeenRecord, paired
 from reconciler.checkpoints.translation.runs import Behind, Between, Found, PairedRun, PairedRuns, Point, RunPoint
 from reconciler.replicator.partition import offset_syncs as writing
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.offset_syncs import OffsetSync, syncs
 
 LOG = "orders", 0
@@ -56,7 +56,7 @@ class Copying:
             slack: how much of the hole behind each parcel it spans.
             is_lost: whether the syncs are written and the position is not committed.
         """
-        parcels, at, position = [], self.done, self.position
+        sent_batches, at, position = [], self.done, self.position
         for size, more in zip(sizes, slack, strict=True):
             taken = self.offsets[at : at + size]
             if not taken:
@@ -64,7 +64,7 @@ class Copying:
             at += len(taken)
             following = self.offsets[at] if at < len(self.offsets) else taken[-1] + 4
             position = min(following, taken[-1] + 1 + more)
-            parcels.append(parcel(taken, position, self.end))
+            sent_batches.append(sent_batch(taken, position, self.end))
             self.told += [(offset, self.end + number) for number, offset in enumerate(taken)]
             self.end += len(taken)
         # More may have been read than was written.
@@ -73,8 +73,8 @@ class Copying:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(writing, "_MOST_PARTS", self.most)
             self.begins.append(len(self.syncs))
-            self.syncs += syncs(LOG, parcels, self.position, position, self.repeats)
-        self.end += 0 if self.repeats or not parcels else 1
+            self.syncs += syncs(LOG, sent_batches, self.position, position, self.repeats)
+        self.end += 0 if self.repeats or not sent_batches else 1
         if not (is_lost and self.repeats):
             self.done, self.position = at, position
 
@@ -91,7 +91,7 @@ class Copying:
         return kept
 
 
-def parcel(offsets: Sequence[int], behind: int, landing: int) -> Parcel:
+def sent_batch(offsets: Sequence[int], behind: int, landing: int) -> InFlightBatch:
     parts: list[int] = []
     for number, offset in enumerate(offsets):
         following = offsets[number + 1] if number + 1 < len(offsets) else behind
@@ -100,7 +100,7 @@ def parcel(offsets: Sequence[int], behind: int, landing: int) -> Parcel:
         else:
             parts += (1, following - offset - 1)
     holed = len(offsets) != behind - offsets[0]
-    return Parcel(1, offsets[0], behind, landing, len(offsets), 0, 0, 0, b"", b"", tuple(parts) if holed else ())
+    return InFlightBatch(1, offsets[0], behind, landing, len(offsets), 0, 0, 0, b"", b"", tuple(parts) if holed else ())
 
 
 @st.composite

@@ -18,7 +18,7 @@ from reconciler.model.offsets.committed import Committed, Log, LogBounds
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.recorded.failover import Crossing, Cut
 from reconciler.model.recorded.ownership import OwnedTopic
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.wire.requests.commits import CommittedPosition
 
@@ -26,7 +26,7 @@ FLOW = Flow("over", "east", "west", Selection(("orders",)), offsets="translated"
 WEST = Cluster("west", ("localhost:1",))
 TOPOLOGY = Topology("topology", {"east": Cluster("east", ("localhost:1",)), "west": WEST}, ())
 COPY, MADE_ANEW = "copy-id", "another-id"
-NOTE = str(Note("source-id", COPY, "producer"))
+NOTE = str(OffsetMetadata("source-id", COPY, "producer"))
 LOG = ("east.orders", 0)
 
 
@@ -112,8 +112,8 @@ def test_a_sync_tells_it_also_where_the_word_that_it_has_begun_was_lost(
     [
         (None, BEGUN),
         (OffsetSync("orders", 0, 99, 118), BEGUN),
-        (sync_with(str(Note("source-id", MADE_ANEW, "producer"))), BEGUN),
-        (sync_with(str(Note("source-id", MADE_ANEW, "producer"))), None),
+        (sync_with(str(OffsetMetadata("source-id", MADE_ANEW, "producer"))), BEGUN),
+        (sync_with(str(OffsetMetadata("source-id", MADE_ANEW, "producer"))), None),
     ],
     ids=["no sync", "no position", "of another copy", "of another one, nothing is remembered"],
 )

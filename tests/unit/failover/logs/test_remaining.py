@@ -18,7 +18,7 @@ from reconciler.model.names.selection import Selection
 from reconciler.model.offsets.committed import Log, LogBounds
 from reconciler.model.recorded.failover import Crossing
 from reconciler.replicator.copy.transaction_holders import TransactionHolder
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.wire import ProducerState
 
 FLOW = Flow("over", "east", "west", Selection((".*",)))
@@ -62,7 +62,9 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def crossing(topic: str, copied: int, source_id: str | None = None, partition: int = 0) -> Crossing:
-    return Crossing(topic, f"east.{topic}", partition, "identical", copied, copied, note=str(Note(source_id, "copy")))
+    return Crossing(
+        topic, f"east.{topic}", partition, "identical", copied, copied, note=str(OffsetMetadata(source_id, "copy"))
+    )
 
 
 def counts(source: Source, found: list[Crossing]) -> dict[str, int | None]:

@@ -12,7 +12,7 @@ from reconciler.model.planning.observed import ObservedCluster
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.copies.offsets import Observed
 from reconciler.plan.guardrails.left_out import Reasons, contenders, contested, hindered, left_out, without
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.lease.lease import group_of
 from reconciler.replicator.partition.shares import Place
 from tests.unit.plan.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
@@ -124,7 +124,7 @@ def test_what_a_source_that_nobody_can_look_at_may_have_too_waits() -> None:
 
 
 def test_permissions_are_asked_for_the_names_that_the_replicator_takes() -> None:
-    identity, place = Identity("payments", "us-east-eu-west"), Place("orders", 3, "us-east.orders")
+    identity, place = ProducerNames("payments", "us-east-eu-west"), Place("orders", 3, "us-east.orders")
     prefix = transactional_prefix("payments", "us-east-eu-west")
     assert identity.transactional_id(place) == f"{prefix}orders.3"
     assert all(name.startswith(prefix) for name in (identity.filling_id(place), identity.marking_id(place)))

@@ -10,17 +10,17 @@ import pytest
 
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import at_least_once, transactional
-from reconciler.replicator.commit.at_least_once import Receipts
-from reconciler.replicator.commit.base import CommitContext, Committing
-from reconciler.replicator.commit.transactional import Committer
+from reconciler.replicator.commit.at_least_once import AtLeastOnceCommitter
+from reconciler.replicator.commit.base import CommitContext, Committer
+from reconciler.replicator.commit.transactional import TransactionalCommitter
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.offset_syncs import OffsetSync, Span
 from reconciler.replicator.partition.shares import Place
-from reconciler.replicator.partition.translated_channel import RepeatingChannel, TranslatedChannel
+from reconciler.replicator.partition.translated_channel import AtLeastOnceChannel, TranslatedChannel
 from reconciler.wire import BrokerError, ConnectionLost, Leader, Loop, Membership, ProduceAnswer, TopicInfo, Wire
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log
@@ -75,18 +75,18 @@ def through(work: Coroutine[Any, Any, object]) -> None:
 
 
 def made(
-    kind: type[Committing],
+    kind: type[Committer],
     still: Still,
-    written: list[Parcel],
+    written: list[InFlightBatch],
     offer: Callable[[Collection[Channel]], None] = lambda _: None,
-) -> Committing:
-    terms = CommitContext("" if kind is Receipts else "mine", "syncs", 0.0, "r.{}".format)
+) -> Committer:
+    terms = CommitContext("" if kind is AtLeastOnceCommitter else "mine", "syncs", 0.0, "r.{}".format)
     loop, wire, lease = cast("Loop", still), cast("Wire", still), cast("Lease", still)
-    return kind(loop, wire, terms, lease, offer, lambda _, parcel: written.append(parcel))
+    return kind(loop, wire, terms, lease, offer, lambda _, sent_batch: written.append(sent_batch))
 
 
-def channel_of(committing: Committing, place: Place = PLACE) -> RepeatingChannel:
-    channel = RepeatingChannel(place, committing.failed)
+def channel_of(committing: Committer, place: Place = PLACE) -> AtLeastOnceChannel:
+    channel = AtLeastOnceChannel(place, committing.failed)
     committing.add(channel)
     return channel
 
@@ -99,9 +99,9 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.setattr(transactional, "settle", fail)
 
 
-@pytest.mark.parametrize("kind", [Committer, Receipts])
+@pytest.mark.parametrize("kind", [TransactionalCommitter, AtLeastOnceCommitter])
 def test_trouble_that_lasts_is_met_with_longer_and_longer_pauses(
-    monkeypatch: pytest.MonkeyPatch, kind: type[Committing]
+    monkeypatch: pytest.MonkeyPatch, kind: type[Committer]
 ) -> None:
     still = Still(most=8)
     failing(monkeypatch, BrokerError(NOT_COORDINATOR))
@@ -110,9 +110,9 @@ def test_trouble_that_lasts_is_met_with_longer_and_longer_pauses(
     assert still.pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0])
 
 
-@pytest.mark.parametrize("kind", [Committer, Receipts])
+@pytest.mark.parametrize("kind", [TransactionalCommitter, AtLeastOnceCommitter])
 def test_whoever_waits_for_a_producer_is_told_the_trouble(
-    monkeypatch: pytest.MonkeyPatch, kind: type[Committing]
+    monkeypatch: pytest.MonkeyPatch, kind: type[Committer]
 ) -> None:
     for module in (transactional, at_least_once):
         monkeypatch.setattr(module, "PRODUCER_PATIENCE", -1.0)
@@ -130,7 +130,7 @@ def test_whoever_waits_for_a_producer_is_told_the_trouble(
 def test_a_transactional_id_that_is_closed_to_us_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactional, "PRODUCER_PATIENCE", -1.0)
     failing(monkeypatch, BrokerError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    committing = made(Committer, Still(most=1), [])
+    committing = made(TransactionalCommitter, Still(most=1), [])
     with pytest.raises(Enough):
         through(committing.run())
     with pytest.raises(
@@ -146,11 +146,11 @@ def test_a_position_is_remembered_unless_its_channel_has_begun_elsewhere(
     monkeypatch: pytest.MonkeyPatch, meanwhile: str, committed: int
 ) -> None:
     told: list[Mapping[Log, CommittedPosition]] = []
-    written: list[Parcel] = []
-    committing = made(Receipts, Still(), written)
+    written: list[InFlightBatch] = []
+    committing = made(AtLeastOnceCommitter, Still(), written)
     channel = channel_of(committing)
     # An exactly-once run has committed before.
-    channel.begin(SIDES, 0, (7, 0), Note("s", "t", "", 12, 4))
+    channel.begin(SIDES, 0, (7, 0), OffsetMetadata("s", "t", "", 12, 4))
     feed(channel, build(some(3), 0))
     channel.answered(channel.send(), ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40, None), 0.0)
 
@@ -159,7 +159,7 @@ def test_a_position_is_remembered_unless_its_channel_has_begun_elsewhere(
         if meanwhile != "nothing":
             channel.reopen(OUTAGE, 0.0)
         if meanwhile == "begins":
-            channel.begin(SIDES, 100, (7, 1), Note())
+            channel.begin(SIDES, 100, (7, 1), OffsetMetadata())
         return {}
 
     async def producer(_wire: Wire) -> int:
@@ -170,7 +170,7 @@ def test_a_position_is_remembered_unless_its_channel_has_begun_elsewhere(
     with pytest.raises(Enough):
         through(committing.run())
     assert (told[0][LOG].offset, len(told)) == (3, 1)
-    note = Note.parse(told[0][LOG].note)
+    note = OffsetMetadata.parse(told[0][LOG].note)
     assert (note.source_id, note.transactional_id, note.began) == ("s", "", -1)
     assert note.epoch is not None
     assert (channel.committed, channel.is_behind) == (committed, False)
@@ -195,9 +195,9 @@ def commits_well(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[Log, Committed
 
 def test_that_the_source_is_anew_is_said_until_a_sync_has_said_it(monkeypatch: pytest.MonkeyPatch) -> None:
     told, anew = commits_well(monkeypatch), list[bool]()
-    committing = made(Receipts, Still(), [])
+    committing = made(AtLeastOnceCommitter, Still(), [])
     channel = channel_of(committing)
-    channel.begin(SIDES, 4, (7, 0), Note("s", "t", epoch=1, anew_from=4))
+    channel.begin(SIDES, 4, (7, 0), OffsetMetadata("s", "t", epoch=1, anew_from=4))
 
     async def write(_topic: object, found: list[OffsetSync], _writer: object) -> None:
         anew.extend(sync.span is not None and (sync.span.begin, sync.span.is_anew) == (4, True) for sync in found)
@@ -207,39 +207,39 @@ def test_that_the_source_is_anew_is_said_until_a_sync_has_said_it(monkeypatch: p
     channel.position = 6
     with pytest.raises(Enough):
         through(committing.run())
-    assert (anew, [Note.parse(one[LOG].note).anew_from for one in told]) == ([], [4])
+    assert (anew, [OffsetMetadata.parse(one[LOG].note).anew_from for one in told]) == ([], [4])
     # Who comes then knows it from there.
-    channel.begin(SIDES, 6, (7, 1), Note.parse(told[0][LOG].note))
+    channel.begin(SIDES, 6, (7, 1), OffsetMetadata.parse(told[0][LOG].note))
     for first in (6, 9):
         feed(channel, build(some(3), first))
         channel.answered(channel.send(), ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40 + first, None), 0.0)
         committing._due_at = 0.0  # type: ignore[attr-defined]
         with pytest.raises(Enough):
             through(committing.run())
-    assert (anew, [Note.parse(one[LOG].note).anew_from for one in told]) == ([True, False], [4, None, None])
+    assert (anew, [OffsetMetadata.parse(one[LOG].note).anew_from for one in told]) == ([True, False], [4, None, None])
 
 
-@pytest.mark.parametrize("kind", [TranslatedChannel, RepeatingChannel])
+@pytest.mark.parametrize("kind", [TranslatedChannel, AtLeastOnceChannel])
 def test_what_no_sync_has_said_is_kept_by_whoever_commits(kind: type[TranslatedChannel]) -> None:
     """A flow may change to at-least-once while nothing but a gap has come behind a truncation."""
     channel = kind(PLACE, lambda _: None)
-    channel.begin(SIDES, 4, (7, 0), Note("s", "t", epoch=1, anew_from=4))
+    channel.begin(SIDES, 4, (7, 0), OffsetMetadata("s", "t", epoch=1, anew_from=4))
     assert channel.last_word().anew_from == 4
     # Somebody has moved its position back.
-    channel.begin(SIDES, 2, (7, 0), Note("s", "t", anew_from=4))
+    channel.begin(SIDES, 2, (7, 0), OffsetMetadata("s", "t", anew_from=4))
     channel.admitted = True
     feed(channel, build(some(3), 2))
     channel.answered(channel.send(), ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40, None), 0.0)
     assert channel.last_word().anew_from is None
     (sync,) = channel.syncs()
-    assert sync.span == Span(2, (3, 0), kind is RepeatingChannel, kind is RepeatingChannel)
+    assert sync.span == Span(2, (3, 0), kind is AtLeastOnceChannel, kind is AtLeastOnceChannel)
 
 
 def test_a_copy_that_begins_writes_nothing_before_that_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     told, offered = commits_well(monkeypatch), list[Channel]()
-    committing = made(Receipts, Still(), [], offered.extend)
+    committing = made(AtLeastOnceCommitter, Still(), [], offered.extend)
     channel = channel_of(committing)
-    channel.begin(SIDES, 0, (7, 0), Note())
+    channel.begin(SIDES, 0, (7, 0), OffsetMetadata())
     channel.is_new = True
     feed(channel, build(some(3), 0))
     assert not channel.can_send()
@@ -253,9 +253,9 @@ def test_a_copy_that_begins_writes_nothing_before_that_is_committed(monkeypatch:
 def test_who_begins_while_nothing_can_be_committed_waits_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     commits_well(monkeypatch)
     still = Still(most=20)
-    committing = made(Receipts, still, [])
+    committing = made(AtLeastOnceCommitter, still, [])
     one, other = channel_of(committing), channel_of(committing, PLACE._replace(partition=PLACE.partition + 1))
-    one.begin(SIDES, 0, (7, 0), Note())
+    one.begin(SIDES, 0, (7, 0), OffsetMetadata())
     feed(one, build(some(3), 0) + build(some(3), 3))
     answer = ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40, None)
     one.answered(one.send(), answer, 0.0)
@@ -270,11 +270,11 @@ def test_who_begins_while_nothing_can_be_committed_waits_like_the_others(monkeyp
 
     def go_on() -> None:
         if len(still.pauses) == 1:
-            other.begin(SIDES, 0, (7, 1), Note())
+            other.begin(SIDES, 0, (7, 1), OffsetMetadata())
             feed(other, b"".join(build(some(1), number) for number in range(30)))
         while under_way:
-            channel, parcel = under_way.pop()
-            channel.answered(parcel, answer, 0.0)
+            channel, sent_batch = under_way.pop()
+            channel.answered(sent_batch, answer, 0.0)
         if other.can_send():
             under_way.append((other, other.send()))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import hanging_transactions
 from reconciler.replicator.copy.agreement import Disagreement
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.wire import BrokerError, Leader, ProducerState, TopicInfo, Wire
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.transactions import Markers
@@ -27,7 +27,7 @@ numbers = st.none() | st.integers(0, 2**62)
 
 @given(
     st.builds(
-        Note,
+        OffsetMetadata,
         ids,
         ids,
         st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20),
@@ -37,8 +37,8 @@ numbers = st.none() | st.integers(0, 2**62)
         numbers,
     )
 )
-def test_a_note_is_read_as_it_was_written(note: Note) -> None:
-    assert Note.parse(str(note)) == note
+def test_a_note_is_read_as_it_was_written(note: OffsetMetadata) -> None:
+    assert OffsetMetadata.parse(str(note)) == note
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_note_is_read_as_it_was_written(note: Note) -> None:
     ],
 )
 def test_what_others_have_said_says_nothing(text: str) -> None:
-    assert Note.parse(text) == Note()
+    assert OffsetMetadata.parse(text) == OffsetMetadata()
 
 
 def end(monkeypatch: pytest.MonkeyPatch, code: int, committed: bool = False) -> Markers:

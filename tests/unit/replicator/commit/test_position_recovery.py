@@ -10,9 +10,9 @@ import pytest
 
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.tasks.status import PartitionState
-from reconciler.replicator.commit.position_recovery import NotTold, Recall, told
+from reconciler.replicator.commit.position_recovery import PositionRecovery, PositionUnknown, position_of
 from reconciler.replicator.copy.agreement import Disagreement
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.offset_syncs import OffsetSync, batch_of
 from reconciler.wire import EARLIEST, BrokerError, ConnectionLost, FetchAnswer, FetchAsk, Leader, TopicInfo
 from reconciler.wire.requests.commits import CommittedPosition
@@ -21,11 +21,11 @@ from tests.support.replicator.channels import PLACE
 
 UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED = 3, 5, 29
 KNOWN = CopyRecord("source", "target")
-NOTE = Note("source", "target", "anabranch.t.f.run.0", 90, 4)
+NOTE = OffsetMetadata("source", "target", "anabranch.t.f.run.0", 90, 4)
 OURS, THEIRS = 7, 8
 
 
-def sync(offset: int | None, note: Note = NOTE, topic: str = PLACE.topic, partition: int = 3) -> OffsetSync:
+def sync(offset: int | None, note: OffsetMetadata = NOTE, topic: str = PLACE.topic, partition: int = 3) -> OffsetSync:
     return OffsetSync(topic, partition, 5, 7, None if offset is None else CommittedPosition(offset, str(note)))
 
 
@@ -39,8 +39,8 @@ def sync(offset: int | None, note: Note = NOTE, topic: str = PLACE.topic, partit
         (NOTE._replace(epoch=None), CopyRecord("source", "target", aside=((3, 4),))),
     ],
 )
-def test_the_last_sync_of_the_same_topics_tells_the_position(note: Note, known: CopyRecord) -> None:
-    assert told(sync(12, note), known) == CommittedPosition(12, str(note))
+def test_the_last_sync_of_the_same_topics_tells_the_position(note: OffsetMetadata, known: CopyRecord) -> None:
+    assert position_of(sync(12, note), known) == CommittedPosition(12, str(note))
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_the_last_sync_of_the_same_topics_tells_the_position(note: Note, known: 
     ],
 )
 def test_whatever_else_is_there_tells_none(found: OffsetSync | None, known: CopyRecord, why: str) -> None:
-    with pytest.raises(NotTold, match=why):
-        told(found, known)
+    with pytest.raises(PositionUnknown, match=why):
+        position_of(found, known)
 
 
 class Turn:
@@ -118,8 +118,8 @@ class Topic:
         # One batch at a time, as a large topic would be read.
         return [FetchAnswer(ask.topic, 0, 0, self.end, stable, self.first, b"".join(visible[:1]), aborted)]
 
-    def recall(self) -> Recall:
-        return Recall(cast("Any", self), cast("Any", self), "syncs")
+    def recovery(self) -> PositionRecovery:
+        return PositionRecovery(cast("Any", self), cast("Any", self), "syncs")
 
 
 def through(work: Coroutine[Any, Any, CommittedPosition]) -> int:
@@ -138,19 +138,19 @@ def topic() -> Topic:
 
 
 def test_the_last_one_of_the_partition_counts(topic: Topic) -> None:
-    recall = topic.recall()
+    recovery = topic.recovery()
     topic.write(sync(None), sync(10), sync(99, partition=2))
     topic.append(build(some(3)), 3)
     topic.write(sync(None), sync(20))
     topic.write(sync(77, topic="other"))
-    assert through(recall.position(PLACE, KNOWN)) == 20
+    assert through(recovery.position(PLACE, KNOWN)) == 20
     topic.write(sync(30))
     before = len(topic.asked)
-    assert through(recall.position(PLACE, KNOWN)) == 30
+    assert through(recovery.position(PLACE, KNOWN)) == 30
     assert len(topic.asked) == before + 1, "what was read before is not read again"
     topic.write(sync(None))
-    with pytest.raises(NotTold, match="not written in a transaction"):
-        through(recall.position(PLACE, KNOWN))
+    with pytest.raises(PositionUnknown, match="not written in a transaction"):
+        through(recovery.position(PLACE, KNOWN))
 
 
 def test_what_was_aborted_says_nothing(topic: Topic) -> None:
@@ -158,22 +158,22 @@ def test_what_was_aborted_says_nothing(topic: Topic) -> None:
     topic.aborted.append((THEIRS, topic.end))
     topic.write(sync(20), producer=THEIRS)
     topic.append(marked(build(some(1), producer=(THEIRS, 0, 1), transactional=True), CONTROL), 1)
-    assert through(topic.recall().position(PLACE, KNOWN)) == 10
+    assert through(topic.recovery().position(PLACE, KNOWN)) == 10
 
 
 def test_the_end_of_a_transaction_is_waited_for(topic: Topic) -> None:
     topic.write(sync(10))
     topic.stable = topic.end
     topic.write(sync(20))
-    recall = topic.recall()
+    recovery = topic.recovery()
     with pytest.raises(Disagreement) as stopped:
-        through(recall.position(PLACE, KNOWN))
+        through(recovery.position(PLACE, KNOWN))
     assert (stopped.value.verdict[0], stopped.value.verdict[1].code) == (PartitionState.OPENING, "AB220")
     topic.ends_after = topic.slept + 3
-    assert through(recall.position(PLACE, KNOWN)) == 20
+    assert through(recovery.position(PLACE, KNOWN)) == 20
     # What begins behind the end of now is nobody's who has the partition.
     topic.stable = topic.end
-    assert through(recall.position(PLACE, KNOWN)) == 20
+    assert through(recovery.position(PLACE, KNOWN)) == 20
 
 
 def test_offsets_that_compaction_took_are_passed_over(topic: Topic) -> None:
@@ -182,32 +182,32 @@ def test_offsets_that_compaction_took_are_passed_over(topic: Topic) -> None:
     topic.end += 4
     topic.write(sync(99, partition=2))
     topic.end += 4
-    assert through(topic.recall().position(PLACE, KNOWN)) == 10
+    assert through(topic.recovery().position(PLACE, KNOWN)) == 10
 
 
 def test_a_topic_made_anew_or_deleted_tells_nothing_of_before(topic: Topic) -> None:
-    recall = topic.recall()
+    recovery = topic.recovery()
     topic.write(sync(10))
-    assert through(recall.position(PLACE, KNOWN)) == 10
+    assert through(recovery.position(PLACE, KNOWN)) == 10
     topic.topic_id = uuid.uuid4()
     topic.batches.clear()
-    with pytest.raises(NotTold, match="there is none"):
-        through(recall.position(PLACE, KNOWN))
+    with pytest.raises(PositionUnknown, match="there is none"):
+        through(recovery.position(PLACE, KNOWN))
     topic.write(sync(20))
-    assert through(recall.position(PLACE, KNOWN)) == 20
+    assert through(recovery.position(PLACE, KNOWN)) == 20
     topic.error = UNKNOWN_TOPIC
-    with pytest.raises(NotTold, match="there is none"):
-        through(recall.position(PLACE, KNOWN))
+    with pytest.raises(PositionUnknown, match="there is none"):
+        through(recovery.position(PLACE, KNOWN))
 
 
 def test_what_a_leader_has_lost_is_forgotten(topic: Topic) -> None:
-    recall = topic.recall()
+    recovery = topic.recovery()
     topic.write(sync(10))
     topic.write(sync(20))
-    assert through(recall.position(PLACE, KNOWN)) == 20
+    assert through(recovery.position(PLACE, KNOWN)) == 20
     topic.batches.pop()
     topic.end -= 1
-    assert through(recall.position(PLACE, KNOWN)) == 10
+    assert through(recovery.position(PLACE, KNOWN)) == 10
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_topic_that_is_not_readable_now_parks_no_copy_for_good(
     topic.write(sync(10))
     topic.error = error
     with pytest.raises(Disagreement) as stopped:
-        through(topic.recall().position(PLACE, KNOWN))
+        through(topic.recovery().position(PLACE, KNOWN))
     assert (stopped.value.verdict[0], stopped.value.verdict[1].code) == (state, code)
 
 
@@ -233,7 +233,7 @@ def test_who_may_not_read_is_told_what_to_allow(topic: Topic, monkeypatch: pytes
 
     monkeypatch.setattr(topic, "offset", refused)
     with pytest.raises(Disagreement) as stopped:
-        through(topic.recall().position(PLACE, KNOWN))
+        through(topic.recovery().position(PLACE, KNOWN))
     assert "READ on topic syncs" in str(stopped.value.verdict[1])
 
 
@@ -242,12 +242,12 @@ def test_an_answer_that_a_quota_emptied_is_no_end(topic: Topic, monkeypatch: pyt
         return []
 
     topic.write(sync(10))
-    recall = topic.recall()
+    recovery = topic.recovery()
     with monkeypatch.context() as quota:
         quota.setattr(topic, "fetch", nothing)
         with pytest.raises(ConnectionLost, match="quota"):
-            through(recall.position(PLACE, KNOWN))
-    assert through(recall.position(PLACE, KNOWN)) == 10
+            through(recovery.position(PLACE, KNOWN))
+    assert through(recovery.position(PLACE, KNOWN)) == 10
 
 
 @pytest.mark.parametrize("is_sealed", [True, False])
@@ -256,16 +256,16 @@ def test_damage_hides_which_one_is_the_last(topic: Topic, is_sealed: bool) -> No
     broken = damaged(build(some(1))[:-1])
     topic.append(resealed(broken) if is_sealed else broken + b"x", 1)
     # Damage on the way may be gone the next time.
-    with pytest.raises(NotTold if is_sealed else Disagreement, match="cannot be read"):
-        through(topic.recall().position(PLACE, KNOWN))
+    with pytest.raises(PositionUnknown if is_sealed else Disagreement, match="cannot be read"):
+        through(topic.recovery().position(PLACE, KNOWN))
 
 
 def test_who_asks_at_once_shares_a_reading_and_its_failure(topic: Topic) -> None:
     """The one under way may have begun too early; all others share the next."""
     topic.write(sync(10))
     topic.stable = 0
-    recall = topic.recall()
-    askers = [recall.position(PLACE, KNOWN) for _ in range(16)]
+    recovery = topic.recovery()
+    askers = [recovery.position(PLACE, KNOWN) for _ in range(16)]
     topic.waits = True
     failed: list[Disagreement] = []
     while askers:

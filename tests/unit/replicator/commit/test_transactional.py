@@ -13,10 +13,10 @@ import pytest
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import transactional as module
 from reconciler.replicator.commit.base import CommitContext
-from reconciler.replicator.commit.transactional import Committer
+from reconciler.replicator.commit.transactional import TransactionalCommitter
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.place import PartitionSides
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
@@ -52,7 +52,7 @@ class Task:
         self._read_anew = True
         terms = CommitContext("transactional", "syncs", 0.0, "r.{}".format)
         arguments: Any = (self, self, terms, self, lambda _: self.write(), self._note)
-        self.committer = Committer(*arguments)
+        self.committer = TransactionalCommitter(*arguments)
         self.channels: list[TranslatedChannel] = []
         monkeypatch.setattr(module, "settle", self._settle)
         for name in ("add_offsets", "add_partitions"):
@@ -142,7 +142,7 @@ class Task:
 
     def begin(self, channel: TranslatedChannel) -> None:
         sides = PartitionSides(LEADER, uuid.uuid4(), LEADER, self.ids[channel.place.remote])
-        channel.begin(sides, 0, (7, 0), Note())
+        channel.begin(sides, 0, (7, 0), OffsetMetadata())
 
     def write(self) -> None:
         """Do what the writer does: whatever may be sent is written at once."""
@@ -150,7 +150,7 @@ class Task:
             if channel.can_send():
                 channel.answered(channel.send(), ProduceAnswer(channel.place.remote, 0, 0, 0, None), 0.0)
 
-    def _note(self, channel: Channel, _parcel: Parcel) -> None:
+    def _note(self, channel: Channel, _sent_batch: InFlightBatch) -> None:
         self.written.append(channel.place.remote)
 
     def run(self) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import hanging_transactions, unstable_offsets
-from reconciler.replicator.commit.position_recovery import NotTold
+from reconciler.replicator.commit.position_recovery import PositionUnknown
 from reconciler.replicator.copy.agreement import Disagreement
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.wire import BrokerError, Leader, Membership, ProducerState, TopicInfo
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log
@@ -49,11 +49,11 @@ class Target:
             raise BrokerError(TOPIC_NOT_ALLOWED)
         return self.open.pop(0)
 
-    async def told_by(self, name: str) -> dict[Log, CommittedPosition]:
+    async def committed_by(self, name: str) -> dict[Log, CommittedPosition]:
         assert name in self.ended.values()
         if self.unreadable:
             message = "topic syncs cannot be read"
-            raise NotTold(message)
+            raise PositionUnknown(message)
         return self.told
 
     async def _ended_of(self, _wire: object, producers: Mapping[int, object]) -> dict[int, str]:
@@ -81,7 +81,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
 
 
 def said(began: int, target: str = "T" * 22, name: str = MINE) -> CommittedPosition:
-    return CommittedPosition(began + 5, str(Note("S" * 22, target, name, began)))
+    return CommittedPosition(began + 5, str(OffsetMetadata("S" * 22, target, name, began)))
 
 
 @pytest.mark.parametrize(

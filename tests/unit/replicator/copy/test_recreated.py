@@ -15,7 +15,7 @@ from reconciler.model.declared.start import Start
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.recreated import other_partitions, refuse_made_anew
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.takeover.identical import Takeover
 from reconciler.replicator.takeover.translated import TranslatedTakeover
@@ -78,7 +78,7 @@ class Committed(TranslatedTakeover):
 
     def __init__(self, ids: tuple[uuid.UUID | None, uuid.UUID | None] | None) -> None:
         self.asked = list[str]()
-        self._note = None if ids is None else str(Note(text(ids[0]), text(ids[1])))
+        self._note = None if ids is None else str(OffsetMetadata(text(ids[0]), text(ids[1])))
         self._committer: Any = self
 
     async def producer(self, _channel: object) -> tuple[int, int]:

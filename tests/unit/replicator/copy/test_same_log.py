@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.records.batch import Batch
-from reconciler.records.rewrite import Kept, packed
+from reconciler.records.rewrite import RawRecord, packed
 from reconciler.records.split import split
 from reconciler.records.varint import signed
 from reconciler.replicator.copy.same_log import first_difference, share_records
@@ -67,10 +67,10 @@ def test_equal_records_with_a_brokers_clock_differ() -> None:
     assert (found.offset, found.what) == (0, "timestamp")
 
 
-def named(name: bytes, value: bytes = b"x") -> Kept:
+def named(name: bytes, value: bytes = b"x") -> RawRecord:
     """Return a record with one header."""
     rest = signed(-1) + signed(1) + b"v" + signed(1) + signed(len(name)) + name + signed(len(value)) + value
-    return Kept(10, 1_000, rest)
+    return RawRecord(10, 1_000, rest)
 
 
 def test_a_header_whose_name_is_no_utf_8_is_compared_as_bytes() -> None:

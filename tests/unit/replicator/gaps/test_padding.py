@@ -7,10 +7,10 @@ import zstandard
 
 from reconciler.records.split import split
 from reconciler.replicator.gaps.padding import _batch, _is_ours, empty_records
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from tests.support.records.batches import ZSTD, Content, build, decode
 
-PRODUCER = Standing(0, 900, 3, 0)
+PRODUCER = LogEnd(0, 900, 3, 0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 64, 65, 8_192, 8_193, 20_000])

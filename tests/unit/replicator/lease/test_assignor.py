@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share, deal
+from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share, assign
 
 A, B, C = ("east.orders", 0), ("east.orders", 1), ("east.users", 7)
 # A hundred kilobytes that come to a hundred megabytes.
@@ -22,17 +22,17 @@ def member(run: str, since: float, wants: set[Log], holds: set[Log] | None = Non
 
 
 def granted(members: dict[str, Member]) -> dict[str, set[Log]]:
-    return {name: set(share.granted) for name, share in deal(members).items()}
+    return {name: set(share.granted) for name, share in assign(members).items()}
 
 
 def test_a_lone_member_gets_what_it_wants() -> None:
-    assert deal({"m": member("one", 1.0, {A, B})}) == {"m": Share(frozenset({A, B}), {})}
+    assert assign({"m": member("one", 1.0, {A, B})}) == {"m": Share(frozenset({A, B}), {})}
 
 
 def test_runs_share_what_is_free_and_the_oldest_gets_the_odd_one() -> None:
     members = {"m": member("young", 2.0, {A, B, C}), "n": member("old", 1.0, {A, B, C})}
     assert granted(members) == {"m": {B}, "n": {A, C}}
-    assert deal(members)["m"].taken == {A: LeaseHolder("old", 0, 1.0), C: LeaseHolder("old", 0, 1.0)}
+    assert assign(members)["m"].taken == {A: LeaseHolder("old", 0, 1.0), C: LeaseHolder("old", 0, 1.0)}
 
 
 def test_what_only_one_wants_counts_for_its_part() -> None:
@@ -42,14 +42,14 @@ def test_what_only_one_wants_counts_for_its_part() -> None:
 
 def test_who_has_more_than_its_part_is_asked_to_let_some_go() -> None:
     members = {"m": member("old", 1.0, {A, B, C}, {A, B, C}), "n": member("young", 2.0, {A, B, C})}
-    shares = deal(members)
+    shares = assign(members)
     # Until it has, it keeps them.
     assert shares["m"] == Share(frozenset({A, B, C}), {}, frozenset({A}))
     assert shares["n"].granted == frozenset()
     members["m"] = member("old", 1.0, {A, B, C}, {B, C})
     assert granted(members) == {"m": {B, C}, "n": {A}}
     members["n"] = member("young", 2.0, {A, B, C}, {A})
-    assert not any(share.surplus for share in deal(members).values())
+    assert not any(share.surplus for share in assign(members).values())
 
 
 def test_a_holder_keeps_what_it_has_though_an_older_run_wants_it() -> None:
@@ -59,7 +59,7 @@ def test_a_holder_keeps_what_it_has_though_an_older_run_wants_it() -> None:
 
 def test_what_its_holder_keeps_is_never_asked_for() -> None:
     keeper = Member(LeaseHolder("old", 0, 1.0), frozenset({A, B, C}), frozenset({A, B, C}), frozenset({A, B}))
-    shares = deal({"m": keeper, "n": member("young", 2.0, {A, B, C})})
+    shares = assign({"m": keeper, "n": member("young", 2.0, {A, B, C})})
     assert shares["m"] == Share(frozenset({A, B, C}), {}, frozenset({C}))
 
 
@@ -78,7 +78,7 @@ def test_what_nobody_holds_is_given_to_whom_it_falls_in_the_end() -> None:
         "n": member("old", 2.0, {C, D}, task=1),
         "o": member("young", 3.0, {A, B}),
     }
-    shares = deal(members)
+    shares = assign(members)
     assert not any(share.surplus for share in shares.values())
     assert sorted(len(share.granted) for share in shares.values()) == [0, 2, 2]
 
@@ -90,7 +90,7 @@ def test_tasks_of_one_run_are_no_rivals() -> None:
         "o": member("second", 5.0, {A, B, C}),
     }
     assert granted(members) == {"m": {A}, "n": {B, C}, "o": set()}
-    assert sorted(log for share in deal(members).values() for log in share.surplus) == [A]
+    assert sorted(log for share in assign(members).values() for log in share.surplus) == [A]
 
 
 def test_what_is_held_and_not_wanted_any_more_is_not_given_away_yet() -> None:
@@ -109,7 +109,7 @@ MEMBERS = st.dictionaries(st.sampled_from("abcdef"), st.builds(Member, HOLDERS, 
 def test_every_log_has_one_owner_and_the_order_of_members_does_not_matter(
     members: dict[str, Member], chance: random.Random
 ) -> None:
-    shares = deal(members)
+    shares = assign(members)
     wanted = {log for m in members.values() for log in m.wants | m.holds}
     assert sorted(log for share in shares.values() for log in share.granted) == sorted(wanted)
     for name, share in shares.items():
@@ -122,7 +122,7 @@ def test_every_log_has_one_owner_and_the_order_of_members_does_not_matter(
         assert share.surplus <= (share.granted & said.wants & said.holds) - said.keeps
     shuffled = list(members.items())
     chance.shuffle(shuffled)
-    assert deal(dict(shuffled)) == shares
+    assert assign(dict(shuffled)) == shares
 
 
 @given(st.integers(1, 40), st.lists(st.integers(1, 3), min_size=1, max_size=4), st.randoms())
@@ -136,11 +136,11 @@ def test_runs_that_want_the_same_come_to_equal_parts(partitions: int, tasks: lis
             held = {log for log in wants if not any(log in m.holds for m in members.values()) and chance.random() < 0.7}
             members[f"{number}-{task}"] = member(f"run {number}", float(number), wants, held, task)
     for _ in range(5):
-        shares = deal(members)
+        shares = assign(members)
         members = {
             name: Member(m.who, m.wants, shares[name].granted - shares[name].surplus) for name, m in members.items()
         }
-    shares = deal(members)
+    shares = assign(members)
     assert not any(share.surplus for share in shares.values())
     parts = [
         sum(len(share.granted) for name, share in shares.items() if name.startswith(f"{number}-"))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.backoff import Backoff
 from reconciler.replicator.partition.channel import WINDOW, Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.offset_metadata import Note
-from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
+from reconciler.replicator.partition.place import LogEnd, PartitionSides
 from reconciler.replicator.partition.send_queue import Queue
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
@@ -31,14 +31,14 @@ MESSAGE_TOO_LARGE = 10
 BEFORE, BEHIND = b"before", b"\x02behind"
 
 
-def pass_on(channel: Channel, records: bytes, stable: int = 99, now: float = 0.0) -> Parcel | None:
+def pass_on(channel: Channel, records: bytes, stable: int = 99, now: float = 0.0) -> InFlightBatch | None:
     """Hand a channel what it asked for, as an express does."""
     return pass_on_asked(channel, records, channel.fetch_at, channel.opening, stable, now)
 
 
 def pass_on_asked(
     channel: Channel, records: bytes, asked_at: int, opening: int, stable: int = 99, now: float = 0.0
-) -> Parcel | None:
+) -> InFlightBatch | None:
     piece = Piece(SOURCE.bytes, PLACE.partition, stable, len(BEFORE), len(BEFORE) + len(records))
     return channel.pass_on(BEFORE + records + BEHIND, piece, asked_at, opening, now)
 
@@ -65,10 +65,10 @@ class Twins:
         standing: where they begin.
     """
 
-    def __init__(self, batch_size: int, standing: Standing) -> None:
+    def __init__(self, batch_size: int, log_end: LogEnd) -> None:
         self.express, self.usual = (Channel(PLACE, batch_size=batch_size) for _ in range(2))
         for channel in (self.express, self.usual):
-            channel.open(SIDES, standing)
+            channel.open(SIDES, log_end)
         self.passed = 0
 
     def arrives(self, records: bytes, stable: int, now: float) -> None:
@@ -115,7 +115,7 @@ def receive(channel: Channel, records: bytes, stable: int, now: float) -> None:
     channel.receive(FetchAnswer("orders", 3, 0, stable, stable, 0, records), channel.fetch_at, channel.opening, now)
 
 
-def send_all(channel: Channel, now: float) -> list[Parcel]:
+def send_all(channel: Channel, now: float) -> list[InFlightBatch]:
     sent = []
     while channel.can_send():
         sent.append(channel.send(0, now))
@@ -139,7 +139,7 @@ def test_an_express_does_what_the_long_way_does(
     shift: int,
     data: st.DataObject,
 ) -> None:
-    twins, now = Twins(batch_size, Standing(start + shift, 77, 2, sequence, shift)), 100.0
+    twins, now = Twins(batch_size, LogEnd(start + shift, 77, 2, sequence, shift)), 100.0
     at, stable = start, start
     for arrival, later in story:
         now += later
@@ -164,18 +164,18 @@ def test_a_trickle_of_plain_batches_goes_by_express_throughout(
     trickle: list[tuple[int, bool, int, int]], sequence: int
 ) -> None:
     channel, at = Channel(PLACE, batch_size=LIMIT), 0
-    channel.open(SIDES, Standing(0, 77, 2, sequence))
+    channel.open(SIDES, LogEnd(0, 77, 2, sequence))
     for count, _, codec, epoch in trickle:
-        parcel = pass_on(channel, led(build(some(count), at, codec), epoch), at + count, 100.0)
-        assert parcel is not None
-        (sent,) = decode(parcel.head + parcel.body)
+        sent_batch = pass_on(channel, led(build(some(count), at, codec), epoch), at + count, 100.0)
+        assert sent_batch is not None
+        (sent,) = decode(sent_batch.head + sent_batch.body)
         assert (sent.producer, sent.codec, sent.crc_is_valid) == ((77, 2, sequence), codec, True)
         assert sent.contents == some(count)
-        assert (parcel.base_offset, parcel.landing, parcel.records) == (at, at, count)
+        assert (sent_batch.base_offset, sent_batch.landing, sent_batch.records) == (at, at, count)
         assert (channel.fetch_at, channel.end, channel.position) == (at + count, at + count, at)
         assert channel.newest_read == (sent.max_timestamp, 100.0)
         assert channel.read == SIDES.read_upto(at + count, epoch)
-        channel.stands(parcel, 100.0)
+        channel.stands(sent_batch, 100.0)
         at, sequence = at + count, (sequence + count) % 2**31
         assert (channel.position, list(channel.in_flight)) == (at, [])
 
@@ -186,10 +186,10 @@ def test_a_trickle_of_plain_batches_goes_by_express_throughout(
 def running(at: int = 0) -> Channel:
     """Return a channel that has written something not long ago."""
     channel = Channel(PLACE, batch_size=LIMIT)
-    channel.open(SIDES, Standing(at, 77, 0, at))
-    parcel = pass_on(channel, log(at, 1))
-    assert parcel is not None
-    channel.stands(parcel, 0.0)
+    channel.open(SIDES, LogEnd(at, 77, 0, at))
+    sent_batch = pass_on(channel, log(at, 1))
+    assert sent_batch is not None
+    channel.stands(sent_batch, 0.0)
     return channel
 
 
@@ -230,14 +230,14 @@ def full() -> Channel:
 
 def alone() -> Channel:
     channel = Channel(PLACE, batch_size=LIMIT)
-    channel.open(SIDES, Standing(0, 77, 0, 0))
+    channel.open(SIDES, LogEnd(0, 77, 0, 0))
     assert pass_on(channel, log(0, 1))
     return channel
 
 
 def compressing() -> Channel:
     channel = Channel(PLACE, batch_size=LIMIT, codec=GZIP)
-    channel.open(SIDES, Standing(0, 77, 0, 0))
+    channel.open(SIDES, LogEnd(0, 77, 0, 0))
     return channel
 
 
@@ -246,13 +246,13 @@ def dividing() -> Channel:
     channel = opened()
     feed(channel, log(0, 64))
     assert not channel.answered(channel.send(), answer(error=MESSAGE_TOO_LARGE), 0.0)
-    channel.open(SIDES, Standing(0, 77, 0, 0))
+    channel.open(SIDES, LogEnd(0, 77, 0, 0))
     return channel
 
 
 def translated() -> Channel:
     channel = TranslatedChannel(Place("orders", 3, "east.orders", "translated"), lambda _: None, batch_size=LIMIT)
-    channel.begin(SIDES, 0, (7, 0), Note())
+    channel.begin(SIDES, 0, (7, 0), OffsetMetadata())
     channel.admitted = True
     return channel
 
@@ -297,7 +297,7 @@ def test_an_answer_to_another_question_changes_nothing(asked_at: int, opening: i
 
 def test_behind_a_quiet_time_one_travels_alone() -> None:
     channel = Channel(PLACE, batch_size=LIMIT)
-    channel.open(SIDES, Standing(0, 77, 0, 0))
+    channel.open(SIDES, LogEnd(0, 77, 0, 0))
     first = pass_on(channel, log(0, 1), now=100.0)
     assert first is not None
     channel.stands(first, 100.0)
@@ -308,8 +308,8 @@ def test_behind_a_quiet_time_one_travels_alone() -> None:
     channel.stands(second, 104.0)
     # Anything may be in flight for long.
     assert pass_on(channel, log(3, 1), now=120.0) is not None
-    for parcel in list(channel.in_flight):
-        channel.stands(parcel, 120.0)
+    for sent_batch in list(channel.in_flight):
+        channel.stands(sent_batch, 120.0)
     alone = pass_on(channel, log(4, 1), now=126.0)
     assert alone is not None
     assert pass_on(channel, log(5, 1), now=126.0) is None
@@ -322,10 +322,10 @@ def test_behind_a_quiet_time_one_travels_alone() -> None:
 
 def test_what_stands_in_an_opening_that_is_over_only_leaves() -> None:
     channel = running()
-    parcels = [pass_on(channel, log(at, 1)) for at in (1, 2)]
+    sent_batches = [pass_on(channel, log(at, 1)) for at in (1, 2)]
     channel.reopen(OUTAGE, 3.0)
     before = state(channel)
-    first, second = parcels
+    first, second = sent_batches
     assert first is not None
     assert second is not None
     assert not channel.wants_opening(1e9)
@@ -347,21 +347,21 @@ def test_what_stands_before_an_older_one_is_the_one_that_leaves() -> None:
 def test_a_gap_is_filled_when_all_before_it_stands() -> None:
     asked = Gapped()
     channel = opened(at_gap=asked)
-    parcel = pass_on(channel, log(0, 1))
-    assert parcel is not None
+    sent_batch = pass_on(channel, log(0, 1))
+    assert sent_batch is not None
     feed(channel, log(3, 1))
     assert asked.asked == []
-    channel.stands(parcel, 0.0)
+    channel.stands(sent_batch, 0.0)
     assert (asked.asked, channel.filling) == ([channel], True)
 
 
 def test_a_channel_parks_when_all_before_what_cannot_pass_stands() -> None:
     channel = running()
-    parcel = pass_on(channel, log(1, 1))
-    assert parcel is not None
+    sent_batch = pass_on(channel, log(1, 1))
+    assert sent_batch is not None
     channel.receive(fetched(damaged(log(2, 1))), 2, channel.opening, 0.0)
     assert channel.state is PartitionState.RUNNING
-    channel.stands(parcel, 0.0)
+    channel.stands(sent_batch, 0.0)
     assert (channel.state, channel.position) == (PartitionState.PARKED, 2)
 
 
@@ -375,7 +375,7 @@ def test_a_channel_parks_when_all_before_what_cannot_pass_stands() -> None:
 )
 def test_a_seat_names_the_target_as_requests_do(target_id: uuid.UUID | None, by_id: bool) -> None:
     channel = Channel(PLACE)
-    channel.open(PartitionSides(Leader(1, 5, 0), SOURCE, Leader(2, 7, 0), target_id), Standing(4, 77, 0, 0))
+    channel.open(PartitionSides(Leader(1, 5, 0), SOURCE, Leader(2, 7, 0), target_id), LogEnd(4, 77, 0, 0))
     channel.reopen(OUTAGE, 0.0)
     entry = FastPathPartition(channel, FetchAsk("orders", SOURCE, 3, 4, 5, 1_000), by_id)
     assert (entry.channel, entry.opening, entry.node) == (channel, channel.opening, 2)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconciler.model.tasks.status import PartitionState
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.partition.channel import QUEUE_BYTES, SLOW_BYTES
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from tests.support.records.batches import Content, build, compacted, damaged
 from tests.support.replicator.channels import (
     EPOCH,
@@ -39,8 +39,8 @@ def test_a_gap_is_asked_for_when_all_before_it_is_answered() -> None:
     assert asked.asked == [channel]
     assert channel.filling
     assert not channel.wants_opening(1e9)
-    gap, standing = channel.gap()
-    assert (gap, standing.end) == (Gap(3, 8), 3)
+    gap, log_end = channel.gap()
+    assert (gap, log_end.end) == (Gap(3, 8), 3)
     channel.filled(channel.opening, 8, 8, 0.0)
     assert (channel.position, channel.filled_offsets, channel.shift, channel.filling) == (8, 5, 0, False)
     (third,) = send_all(channel)
@@ -78,7 +78,7 @@ def test_behind_a_gap_little_is_kept_and_the_rest_is_read_again() -> None:
             feed(channel, large[channel.fetch_at - 5])
         landed.append(channel.send())
         land(channel, landed[-1])
-    assert [parcel.landing for parcel in landed] == list(range(5, 13))
+    assert [sent_batch.landing for sent_batch in landed] == list(range(5, 13))
     assert channel.is_slow
     for at in range(13, 13 + 2 * QUEUE_BYTES // SLOW_BYTES):
         feed(channel, build([Content(1_000, None, b"x" * (SLOW_BYTES // 2))], at))
@@ -97,8 +97,8 @@ def test_a_batch_with_many_holes_is_not_read_again_for_each() -> None:
             feed(channel, whole)
             read += 1
         elif channel.filling:
-            gap, standing = channel.gap()
-            channel.filled(channel.opening, gap.next, standing.end + gap.size, 0.0)
+            gap, log_end = channel.gap()
+            channel.filled(channel.opening, gap.next, log_end.end + gap.size, 0.0)
             filled += 1
         else:
             land(channel, channel.send())
@@ -165,7 +165,7 @@ def test_lost_records_are_a_gap_to_begin_with() -> None:
     asked = Gapped()
     channel = opened(at_gap=asked)
     channel.reopen(OUTAGE, 0.0)
-    channel.open(SIDES, Standing(10, PRODUCER_ID, EPOCH, 10), Gap(10, 25))
+    channel.open(SIDES, LogEnd(10, PRODUCER_ID, EPOCH, 10), Gap(10, 25))
     assert channel.gap()[0] == Gap(10, 25)
     assert channel.fetch_at == 25
     assert asked.asked == [channel]
@@ -187,13 +187,13 @@ def test_every_batch_lands_at_the_end_of_what_was_written_before(stretches: list
     end = 0
     while channel.position < source + 1:
         if channel.filling:
-            gap, standing = channel.gap()
-            assert standing.end == end
+            gap, log_end = channel.gap()
+            assert log_end.end == end
             overrun = overruns.pop(0)
             end = gap.next + overrun if end < gap.next else end
             channel.filled(channel.opening, gap.next, end, 0.0)
-        for parcel in send_all(channel):
-            assert parcel.landing == end
-            end += parcel.records
-            assert land(channel, parcel)
+        for sent_batch in send_all(channel):
+            assert sent_batch.landing == end
+            end += sent_batch.records
+            assert land(channel, sent_batch)
     assert channel.state is PartitionState.RUNNING

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from tests.support.records.batches import Content, decode
 from tests.support.replicator.channels import PLACE, SIDES, answer, feed, land, log, opened, send_all
 
@@ -18,7 +18,7 @@ LARGE = 1_000_000
 
 def merging(batch_size: int = 256 * 1024, sequence: int = 0) -> Channel:
     channel = Channel(PLACE, batch_size=batch_size)
-    channel.open(SIDES, Standing(0, 77, 0, sequence))
+    channel.open(SIDES, LogEnd(0, 77, 0, sequence))
     return channel
 
 
@@ -52,12 +52,12 @@ def test_a_target_that_takes_no_merged_batch_gets_the_sources_own() -> None:
     (merged,) = send_all(channel)
     assert not channel.answered(merged, answer(error=MESSAGE_TOO_LARGE), 0.0)
     assert channel.status().state is PartitionState.OPENING
-    channel.open(SIDES, Standing(0, 77, 0, 0))
+    channel.open(SIDES, LogEnd(0, 77, 0, 0))
     feed(channel, log(0, *(1,) * 9))
     fewer = channel.send()
     assert 1 < fewer.records < merged.records
     assert not channel.answered(fewer, answer(error=MESSAGE_TOO_LARGE), 0.0)
-    channel.open(SIDES, Standing(0, 77, 0, 0))
+    channel.open(SIDES, LogEnd(0, 77, 0, 0))
     feed(channel, log(0, 1, 1))
     first = channel.send()
     assert first.records == 1
@@ -73,9 +73,9 @@ def test_of_several_that_are_refused_together_the_first_decides() -> None:
     assert land(channel, channel.send())
     feed(channel, log(8, 64, 8, 200))
     first, *others = send_all(channel)
-    for parcel in (first, *others):
-        assert not channel.answered(parcel, answer(error=MESSAGE_TOO_LARGE), 0.0)
-    channel.open(SIDES, Standing(8, 77, 0, 8))
+    for sent_batch in (first, *others):
+        assert not channel.answered(sent_batch, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    channel.open(SIDES, LogEnd(8, 77, 0, 8))
     feed(channel, log(8, 64, 8, 200))
     sizes = [item.size for item in channel.queue.items]
     # Half of the last one would be more, half of the second one much less.
@@ -89,14 +89,14 @@ def test_a_batch_that_is_too_large_is_divided() -> None:
     (first,) = send_all(channel)
     assert not channel.answered(first, answer(error=MESSAGE_TOO_LARGE), 0.0)
     assert (channel.state, channel.reason and channel.reason.code) == (PartitionState.OPENING, "AB220")
-    channel.open(SIDES, Standing(0, 77, 0, 0))
+    channel.open(SIDES, LogEnd(0, 77, 0, 0))
     feed(channel, whole)
     found: list[int] = []
     while channel.queue.items:
-        parcel = channel.send()
-        assert parcel.size <= first.size // 2
-        found.append(parcel.records)
-        assert land(channel, parcel)
+        sent_batch = channel.send()
+        assert sent_batch.size <= first.size // 2
+        found.append(sent_batch.records)
+        assert land(channel, sent_batch)
     assert (sum(found), channel.position) == (64, 64)
 
 
@@ -111,11 +111,11 @@ def test_everything_arrives_once_in_order_whatever_is_merged(
     sequence, position = 2**31 - 3, 0
     while channel.queue.items or channel.in_flight:
         if channel.can_send() and (not channel.in_flight or data.draw(st.booleans())):
-            parcel = channel.send(data.draw(st.sampled_from((0, 100, LARGE))))
-            (sent,) = decode(parcel.head + parcel.body)
+            sent_batch = channel.send(data.draw(st.sampled_from((0, 100, LARGE))))
+            (sent,) = decode(sent_batch.head + sent_batch.body)
             assert sent.producer == (77, 0, sequence)
-            assert parcel.base_offset == parcel.landing == position
-            sequence, position = (sequence + parcel.records) % 2**31, parcel.next_offset
+            assert sent_batch.base_offset == sent_batch.landing == position
+            sequence, position = (sequence + sent_batch.records) % 2**31, sent_batch.next_offset
             contents += sent.contents
         else:
             assert land(channel, channel.in_flight[0])
@@ -126,4 +126,4 @@ def test_everything_arrives_once_in_order_whatever_is_merged(
 def test_nothing_is_merged_unless_told() -> None:
     channel = opened()
     feed(channel, log(0, 1, 1))
-    assert [parcel.records for parcel in send_all(channel)] == [1]
+    assert [sent_batch.records for sent_batch in send_all(channel)] == [1]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reconciler.model.tasks.status import PartitionState
 from reconciler.records.batch import LARGE, SEQUENCE_MODULUS, Batch
 from reconciler.replicator.partition.channel import QUEUE_BYTES, Channel
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from tests.support.records.batches import CODECS, ZSTD, Content, build, damaged, decode, marked, some
 from tests.support.replicator.channels import (
     AT,
@@ -53,13 +53,13 @@ def test_every_batch_is_sent_with_the_next_sequence(counts: list[int], start: in
     assert channel.queued_bytes == len(log(start, *counts))
     base = start
     while channel.queue.items:
-        (parcel,) = send_all(channel)[:1]
-        (found,) = decode(parcel.head + parcel.body)
+        (sent_batch,) = send_all(channel)[:1]
+        (found,) = decode(sent_batch.head + sent_batch.body)
         assert found.producer == (PRODUCER_ID, EPOCH, (sequence + base - start) % SEQUENCE_MODULUS)
-        assert (parcel.base_offset, parcel.next_offset) == (base, base + parcel.records)
-        assert parcel.newest == found.max_timestamp
-        land(channel, parcel)
-        base = parcel.next_offset
+        assert (sent_batch.base_offset, sent_batch.next_offset) == (base, base + sent_batch.records)
+        assert sent_batch.newest == found.max_timestamp
+        land(channel, sent_batch)
+        base = sent_batch.next_offset
         while channel.in_flight:
             (found,) = decode(channel.in_flight[0].head + channel.in_flight[0].body)
             assert found.producer[2] == (sequence + base - start) % SEQUENCE_MODULUS
@@ -135,10 +135,10 @@ def test_what_was_read_before_a_batch_that_cannot_pass_is_written_first(code: st
 def test_a_break_before_the_blocking_batch_is_reached_forgets_it() -> None:
     channel = opened(end=AT - 1)
     feed(channel, log(AT - 1, 1) + CANNOT_PASS["AB216"])
-    (parcel,) = send_all(channel)
-    channel.lost(parcel, OUTAGE, 0.0)
+    (sent_batch,) = send_all(channel)
+    channel.lost(sent_batch, OUTAGE, 0.0)
     assert (channel.state, channel.reason) == (PartitionState.OPENING, OUTAGE)
-    channel.open(SIDES, Standing(AT - 1, PRODUCER_ID, EPOCH, 0))
+    channel.open(SIDES, LogEnd(AT - 1, PRODUCER_ID, EPOCH, 0))
     assert channel.wants_data()
     assert feed(channel, log(AT - 1, 1)) == 1
 
@@ -149,7 +149,7 @@ def test_parking_again_takes_longer_each_time() -> None:
     for _ in range(12):
         feed(channel, CANNOT_PASS["AB216"], now=1_000.0)
         pauses.append(channel.retry_at - 1_000.0)
-        channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
+        channel.open(SIDES, LogEnd(AT, PRODUCER_ID, EPOCH, 0))
     assert pauses[:4] == [2.0, 4.0, 8.0, 16.0]
     assert max(pauses) == pauses[-1] == 300.0
 
@@ -158,10 +158,10 @@ def test_parking_begins_with_a_short_pause_after_records_were_written() -> None:
     channel = opened(end=AT)
     for _ in range(5):
         feed(channel, CANNOT_PASS["AB216"])
-        channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
+        channel.open(SIDES, LogEnd(AT, PRODUCER_ID, EPOCH, 0))
     feed(channel, log(AT, 2) + damaged(build(some(1), AT + 2)))
-    (parcel,) = send_all(channel)
-    land(channel, parcel, now=10.0)
+    (sent_batch,) = send_all(channel)
+    land(channel, sent_batch, now=10.0)
     assert channel.state is PartitionState.PARKED
     assert channel.retry_at == 12.0
 
@@ -170,9 +170,9 @@ def test_parking_begins_with_a_short_pause_after_records_were_written() -> None:
 def test_a_batch_that_begins_earlier_is_cut(codec: int) -> None:
     channel = opened(end=2)
     feed(channel, build(some(5), 0, codec) + log(5, 1))
-    (parcel,) = send_all(channel)
-    (found,) = decode(parcel.head + parcel.body)
-    assert (parcel.base_offset, parcel.next_offset, parcel.landing) == (2, 5, 2)
+    (sent_batch,) = send_all(channel)
+    (found,) = decode(sent_batch.head + sent_batch.body)
+    assert (sent_batch.base_offset, sent_batch.next_offset, sent_batch.landing) == (2, 5, 2)
     assert found.contents == some(5)[2:]
 
 
@@ -189,14 +189,14 @@ def test_what_is_damaged_and_refused_is_read_again_and_told(error: int) -> None:
     """Of a large batch the target looks at the checksum; whatever it says, nothing damaged is put aside or divided."""
     refused: list[object] = []
     channel = Channel(PLACE, refused=lambda *told: refused.append(told))
-    channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
+    channel.open(SIDES, LogEnd(AT, PRODUCER_ID, EPOCH, 0))
     data = damaged(build([Content(1_000, b"key", b"v" * LARGE)], AT))
     feed(channel, data)
-    (parcel,) = send_all(channel)
-    assert not parcel.is_intact
-    assert not channel.answered(parcel, answer(error=error), 1.0)
+    (sent_batch,) = send_all(channel)
+    assert not sent_batch.is_intact
+    assert not channel.answered(sent_batch, answer(error=error), 1.0)
     assert (channel.state, channel.reason and channel.reason.code) == (PartitionState.OPENING, "AB220")
-    channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
+    channel.open(SIDES, LogEnd(AT, PRODUCER_ID, EPOCH, 0))
     feed(channel, data)
     assert (channel.state, channel.reason and channel.reason.code) == (PartitionState.PARKED, "AB216")
     assert (channel.position, refused) == (AT, [])
@@ -206,11 +206,11 @@ def test_what_was_damaged_on_its_way_here_goes_on_when_it_was_read_again() -> No
     channel = opened(end=AT)
     data = build([Content(1_000, b"key", b"v" * LARGE)], AT)
     feed(channel, damaged(data))
-    (parcel,) = send_all(channel)
-    assert not channel.answered(parcel, answer(error=2), 1.0)
-    channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
+    (sent_batch,) = send_all(channel)
+    assert not channel.answered(sent_batch, answer(error=2), 1.0)
+    channel.open(SIDES, LogEnd(AT, PRODUCER_ID, EPOCH, 0))
     feed(channel, data)
-    (parcel,) = send_all(channel)
-    assert parcel.is_intact
-    land(channel, parcel)
+    (sent_batch,) = send_all(channel)
+    assert sent_batch.is_intact
+    land(channel, sent_batch)
     assert channel.position == AT + 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.read_committed import Gap
 from reconciler.replicator.partition.channel import WINDOW, Channel
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.wire import ProduceAnswer
 from tests.support.records.batches import decode
 from tests.support.replicator.channels import (
@@ -53,10 +53,10 @@ def test_the_first_batch_travels_alone() -> None:
 def test_then_five_are_on_their_way_in_the_order_of_the_log() -> None:
     channel = running()
     sent = send_all(channel)
-    assert [parcel.base_offset for parcel in sent] == [1, 2, 3, 4, 5]
+    assert [sent_batch.base_offset for sent_batch in sent] == [1, 2, 3, 4, 5]
     assert len(sent) == WINDOW == 5
     assert land(channel, sent[0])
-    assert [parcel.base_offset for parcel in send_all(channel)] == [6]
+    assert [sent_batch.base_offset for sent_batch in send_all(channel)] == [6]
 
 
 def test_who_was_quiet_sends_one_alone_as_brokers_forget() -> None:
@@ -82,31 +82,31 @@ def test_behind_a_gap_one_travels_alone() -> None:
     channel.filled(channel.opening, 5, 5, 0.0)
     channel.fetch_at = 5
     feed(channel, log(5, *ONE_EACH))
-    assert [parcel.base_offset for parcel in send_all(channel)] == [5]
+    assert [sent_batch.base_offset for sent_batch in send_all(channel)] == [5]
 
 
 def test_after_every_opening_the_first_travels_alone_again() -> None:
     channel = running()
-    for parcel in send_all(channel):
-        channel.lost(parcel, OUTAGE, 0.0)
-    channel.open(SIDES, Standing(3, PRODUCER_ID, EPOCH, 3))
+    for sent_batch in send_all(channel):
+        channel.lost(sent_batch, OUTAGE, 0.0)
+    channel.open(SIDES, LogEnd(3, PRODUCER_ID, EPOCH, 3))
     feed(channel, log(3, *ONE_EACH))
-    assert [parcel.base_offset for parcel in send_all(channel)] == [3]
+    assert [sent_batch.base_offset for sent_batch in send_all(channel)] == [3]
 
 
 def test_sending_makes_room_in_the_queue() -> None:
     channel = opened()
     feed(channel, log(0, 1, 2))
     before = channel.queued_bytes
-    parcel = channel.send()
-    assert channel.queued_bytes == before - parcel.size
+    sent_batch = channel.send()
+    assert channel.queued_bytes == before - sent_batch.size
 
 
 @pytest.mark.parametrize("landed", [0, 2, 10**9])
 def test_another_offset_than_its_own_ends_the_opening(landed: int) -> None:
     channel = running()
-    parcel = channel.send()
-    assert not channel.answered(parcel, answer(landed), 0.0)
+    sent_batch = channel.send()
+    assert not channel.answered(sent_batch, answer(landed), 0.0)
     assert (channel.state, code(channel), channel.position) == (PartitionState.OPENING, "AB211", 1)
     assert not channel.queue.items
     assert channel.queued_bytes == 0
@@ -117,8 +117,8 @@ def test_another_offset_than_its_own_ends_the_opening(landed: int) -> None:
 @pytest.mark.parametrize(("error", "expected"), [(45, "AB221"), (47, "AB221"), (6, "AB220"), (7, "AB220")])
 def test_errors_that_pass_open_anew(error: int, expected: str) -> None:
     channel = running()
-    parcel = channel.send()
-    assert not channel.answered(parcel, answer(error=error), 7.0)
+    sent_batch = channel.send()
+    assert not channel.answered(sent_batch, answer(error=error), 7.0)
     assert (channel.state, code(channel)) == (PartitionState.OPENING, expected)
     assert channel.retry_at == 7.0 + 0.05
 
@@ -129,26 +129,26 @@ def test_errors_that_pass_open_anew(error: int, expected: str) -> None:
 )
 def test_errors_that_need_somebody_park(error: int, expected: str) -> None:
     channel = running()
-    parcel = channel.send()
-    assert not channel.answered(parcel, answer(error=error), 7.0)
+    sent_batch = channel.send()
+    assert not channel.answered(sent_batch, answer(error=error), 7.0)
     assert (channel.state, code(channel)) == (PartitionState.PARKED, expected)
     assert channel.retry_at == 7.0 + 2.0
 
 
 def test_a_batch_that_is_too_large_is_told_with_its_size() -> None:
     channel = running()
-    parcel = channel.send()
-    channel.answered(parcel, answer(error=10), 0.0)
-    assert f"{parcel.size:,} bytes" in str(channel.reason)
+    sent_batch = channel.send()
+    channel.answered(sent_batch, answer(error=10), 0.0)
+    assert f"{sent_batch.size:,} bytes" in str(channel.reason)
 
 
 def test_nothing_is_opened_before_all_answers_are_in() -> None:
     channel = running()
     first, *others = send_all(channel)
     channel.answered(first, answer(error=45), 0.0)
-    for parcel in others:
+    for sent_batch in others:
         assert not channel.wants_opening(1e9)
-        channel.answered(parcel, answer(error=45), 0.0)
+        channel.answered(sent_batch, answer(error=45), 0.0)
     assert channel.wants_opening(1e9)
     channel.busy = True
     assert not channel.wants_opening(1e9)
@@ -180,12 +180,12 @@ def test_pauses_grow_and_begin_small_again_after_a_success() -> None:
     for _ in range(10):
         channel.reopen(OUTAGE, 100.0)
         pauses.append(round(channel.retry_at - 100.0, 6))
-        channel.open(SIDES, Standing(0, PRODUCER_ID, EPOCH, 0))
+        channel.open(SIDES, LogEnd(0, PRODUCER_ID, EPOCH, 0))
     assert pauses[:4] == [0.05, 0.1, 0.2, 0.4]
     assert pauses[-1] == 5.0
     feed(channel, log(0, 1))
-    (parcel,) = send_all(channel)
-    land(channel, parcel)
+    (sent_batch,) = send_all(channel)
+    land(channel, sent_batch)
     channel.reopen(OUTAGE, 100.0)
     assert channel.retry_at == 100.05
 
@@ -203,7 +203,7 @@ def test_parking_after_an_outage_begins_with_its_own_short_pause() -> None:
 def test_opening_clears_the_reason_and_goes_on_from_the_log() -> None:
     channel = running()
     channel.park(Reason("AB213", "WRITE is refused"), 0.0)
-    channel.open(SIDES, Standing(7, 78, 2, 500))
+    channel.open(SIDES, LogEnd(7, 78, 2, 500))
     assert (channel.state, channel.reason, channel.position) == (PartitionState.RUNNING, None, 7)
     feed(channel, log(7, 2))
     sent = channel.send()
@@ -246,15 +246,15 @@ def test_whatever_breaks_each_record_stands_at_its_own_offset_once(counts: list[
         rounds += 1
         assert rounds <= len(counts) + 2 * len(fates) + 1, "no progress"
         if channel.wants_opening(1e9):
-            channel.open(SIDES, Standing(target.end, PRODUCER_ID, EPOCH, target.sequence))
+            channel.open(SIDES, LogEnd(target.end, PRODUCER_ID, EPOCH, target.sequence))
         if channel.wants_data():
             feed(channel, b"".join(log(*batch) for batch in source if sum(batch) > channel.fetch_at), sum(counts))
-        for parcel in send_all(channel):
+        for sent_batch in send_all(channel):
             fate = next(left, "landed")
-            landed = None if fate == "lost before" else target.append(parcel.head + parcel.body)
-            assert landed in (None, parcel.base_offset)
+            landed = None if fate == "lost before" else target.append(sent_batch.head + sent_batch.body)
+            assert landed in (None, sent_batch.base_offset)
             if fate == "landed":
-                channel.answered(parcel, answer(error=45) if landed is None else answer(landed), 0.0)
+                channel.answered(sent_batch, answer(error=45) if landed is None else answer(landed), 0.0)
             else:
-                channel.lost(parcel, OUTAGE, 0.0)
+                channel.lost(sent_batch, OUTAGE, 0.0)
     assert target.end == sum(counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.tasks.status import PartitionState, Reason
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from tests.support.replicator.channels import (
     EPOCH,
     OUTAGE,
@@ -52,12 +52,12 @@ def test_a_fetch_answer_on_its_way_is_not_taken() -> None:
 def test_no_failure_ends_a_pause(how: str) -> None:
     channel = opened()
     feed(channel, log(0, 3))
-    (parcel,) = send_all(channel)
+    (sent_batch,) = send_all(channel)
     channel.pause()
     if how == "refused":
-        channel.answered(parcel, answer(error=45), 0.0)
+        channel.answered(sent_batch, answer(error=45), 0.0)
     elif how == "lost":
-        channel.lost(parcel, OUTAGE, 0.0)
+        channel.lost(sent_batch, OUTAGE, 0.0)
     elif how == "reopened":
         channel.reopen(OUTAGE, 0.0)
     else:
@@ -69,20 +69,20 @@ def test_a_takeover_that_ends_during_a_pause_only_tells_the_position() -> None:
     channel = opened()
     channel.reopen(OUTAGE, 0.0)
     channel.pause()
-    channel.open(SIDES, Standing(7, PRODUCER_ID, EPOCH, 7))
+    channel.open(SIDES, LogEnd(7, PRODUCER_ID, EPOCH, 7))
     assert (channel.state, channel.position, channel.wants_data()) == (PartitionState.PAUSED, 7, False)
 
 
 def test_resuming_takes_over_anew_once_nothing_is_in_flight() -> None:
     channel = opened()
     feed(channel, log(0, 3))
-    (parcel,) = send_all(channel)
+    (sent_batch,) = send_all(channel)
     opening = channel.opening
     channel.pause()
     channel.resume()
     assert channel.opening > opening
     assert (channel.state, channel.wants_opening(0.0)) == (PartitionState.OPENING, False)
-    land(channel, parcel)
+    land(channel, sent_batch)
     assert channel.wants_opening(0.0)
 
 

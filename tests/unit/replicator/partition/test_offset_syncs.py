@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.records.codecs import NONE
-from reconciler.records.rewrite import Kept, packed
+from reconciler.records.rewrite import RawRecord, packed
 from reconciler.records.split import split
 from reconciler.records.varint import signed
 from reconciler.replicator.partition import offset_syncs as module
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.offset_syncs import (
     OffsetSync,
     Span,
@@ -98,19 +98,19 @@ def test_what_others_wrote_in_batches_of_any_kind_is_read_and_what_is_no_sync_is
 
 @given(st.binary(max_size=60))
 def test_no_bytes_of_others_stop_the_reading(rest: bytes) -> None:
-    assert len(list(read_batch(packed([Kept(0, 1, rest)], NONE)))) <= 1
+    assert len(list(read_batch(packed([RawRecord(0, 1, rest)], NONE)))) <= 1
     headers = signed(1) + rest
     record = b"".join((signed(len(KEY)), KEY, signed(len(VALUE)), VALUE, headers))
-    assert len(list(read_batch(packed([Kept(0, 1, record)], NONE)))) <= 1
+    assert len(list(read_batch(packed([RawRecord(0, 1, record)], NONE)))) <= 1
 
 
-def parcel(base_offset: int, next_offset: int, landing: int, records: int) -> Parcel:
-    return Parcel(1, base_offset, next_offset, landing, records, 0, 0, 0, b"", b"")
+def sent_batch(base_offset: int, next_offset: int, landing: int, records: int) -> InFlightBatch:
+    return InFlightBatch(1, base_offset, next_offset, landing, records, 0, 0, 0, b"", b"")
 
 
 def test_a_sync_says_which_records_it_speaks_of_where_some_are_missing() -> None:
     """The batch was read up to 7, and has four records: compaction, or what was put aside, took the others."""
-    one = parcel(0, 7, 100, 4)._replace(parts=(1, 2, 3, 1))
+    one = sent_batch(0, 7, 100, 4)._replace(parts=(1, 2, 3, 1))
     (last,) = with_position(syncs(LOG, [one], 0, 9), CommittedPosition(9, "note"))
     assert (last.source, last.target, last.position) == (0, 100, CommittedPosition(9, "note"))
     assert last.span == Span(0, (1, 2, 3, 3))
@@ -118,7 +118,7 @@ def test_a_sync_says_which_records_it_speaks_of_where_some_are_missing() -> None
 
 
 def test_the_last_sync_of_a_partition_says_the_position() -> None:
-    written = [parcel(0, 5, 100, 5), parcel(6, 9, 105, 3)]
+    written = [sent_batch(0, 5, 100, 5), sent_batch(6, 9, 105, 3)]
     found = with_position(syncs(LOG, written, 0, 9), POSITION)
     assert found == [
         OffsetSync("orders", 3, 0, 100, None, Span(0, (5, 1))),
@@ -129,13 +129,13 @@ def test_the_last_sync_of_a_partition_says_the_position() -> None:
 
 def test_what_follows_on_both_sides_is_one_run_and_what_does_not_is_another() -> None:
     written = [
-        parcel(3, 5, 100, 2),
-        parcel(5, 9, 102, 3)._replace(parts=(1, 1, 2, 0)),
-        parcel(9, 10, 105, 1),
+        sent_batch(3, 5, 100, 2),
+        sent_batch(5, 9, 102, 3)._replace(parts=(1, 1, 2, 0)),
+        sent_batch(9, 10, 105, 1),
         # As many offsets are skipped on both sides: the distance is the same, and yet something may lie between.
-        parcel(12, 14, 108, 2),
-        parcel(14, 20, 110, 1)._replace(parts=(1, 5)),
-        parcel(20, 21, 111, 1),
+        sent_batch(12, 14, 108, 2),
+        sent_batch(14, 20, 110, 1)._replace(parts=(1, 5)),
+        sent_batch(20, 21, 111, 1),
     ]
     found = list(syncs(LOG, written, 1, 30, repeats=True))
     assert found == [
@@ -146,13 +146,13 @@ def test_what_follows_on_both_sides_is_one_run_and_what_does_not_is_another() ->
 
 
 def test_the_first_sync_says_from_where_on_the_source_has_other_records() -> None:
-    written = [parcel(7, 9, 100, 2), parcel(12, 14, 108, 2)]
+    written = [sent_batch(7, 9, 100, 2), sent_batch(12, 14, 108, 2)]
     found = list(syncs(LOG, written, 6, 14, repeats=True, anew_from=4))
     assert [one.span for one in found] == [Span(4, (2, 3), True, True), Span(12, (2, 0), True)]
 
 
 def test_what_would_be_too_much_for_one_sync_is_told_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = [parcel(7 * number, 7 * number + 7, 4 * number, 4)._replace(parts=(2, 3, 2, 0)) for number in range(6)]
+    joined = [sent_batch(7 * number, 7 * number + 7, 4 * number, 4)._replace(parts=(2, 3, 2, 0)) for number in range(6)]
     (whole,) = syncs(LOG, joined, 0, 42)
     monkeypatch.setattr(module, "_MOST_PARTS", 8)
     several = list(syncs(LOG, joined, 0, 42))
@@ -187,6 +187,6 @@ def test_a_batch_of_many_long_spans_fits_into_what_topics_take() -> None:
 def test_a_header_that_tells_of_no_records_says_nothing(value: bytes) -> None:
     headers = signed(1) + b"".join(signed(len(one)) + one for one in (b"anabranch-span", value))
     record = b"".join((signed(len(KEY)), KEY, signed(len(VALUE)), VALUE, headers))
-    (found,) = read_batch(packed([Kept(0, 1, record)], NONE))
+    (found,) = read_batch(packed([RawRecord(0, 1, record)], NONE))
     assert (found.source, found.target) == (5, 7)
     assert found.span is None or found.span.records > 0

@@ -19,9 +19,9 @@ from reconciler.records.batch import Batch
 from reconciler.records.split import split
 from reconciler.replicator.copy.copy_records import Change
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.offset_metadata import Note
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.refusals import RefusedRecords, refused_records
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
@@ -67,7 +67,7 @@ class Target:
         self.end = gap.next
         channel.filled(channel.opening, gap.next, gap.next, 0.0)
 
-    def _put_aside(self, channel: Channel, _parcel: Parcel, refused: Sequence[RefusedRecords]) -> None:
+    def _put_aside(self, channel: Channel, _sent_batch: InFlightBatch, refused: Sequence[RefusedRecords]) -> None:
         self.letters += [(one.offset, str(one.reason)) for one in refused]
         self.record = self.record.without(*[one.offset for one in refused])
         channel.put_aside()
@@ -81,31 +81,35 @@ class Target:
             position = max(0, channel.position)
             channel.leave_out(self.record.aside_from(position))
             if isinstance(channel, TranslatedChannel):
-                channel.begin(SIDES, position, (PRODUCER_ID, EPOCH), Note())
+                channel.begin(SIDES, position, (PRODUCER_ID, EPOCH), OffsetMetadata())
                 channel.admitted = True
             else:
-                channel.open(SIDES, Standing(position, PRODUCER_ID, EPOCH, position))
+                channel.open(SIDES, LogEnd(position, PRODUCER_ID, EPOCH, position))
             channel.receive(fetched(log), channel.fetch_at, channel.opening, 0.0)
             while channel.can_send():
                 sent = []
                 while channel.can_send():
                     sent.append(channel.send())
-                for parcel in sent:
-                    self._answer(parcel)
+                for sent_batch in sent:
+                    self._answer(sent_batch)
 
-    def _answer(self, parcel: Parcel) -> None:
-        if parcel.opening != self.channel.opening:
-            self.channel.answered(parcel, answer(error=45), 0.0)
+    def _answer(self, sent_batch: InFlightBatch) -> None:
+        if sent_batch.opening != self.channel.opening:
+            self.channel.answered(sent_batch, answer(error=45), 0.0)
             return
-        sent = Batch(0, parcel.records - 1, parcel.records, parcel.head[22] & 7, 0, 0, -1, -1, -1, 0, parcel.body)
+        sent = Batch(
+            0, sent_batch.records - 1, sent_batch.records, sent_batch.head[22] & 7, 0, 0, -1, -1, -1, 0, sent_batch.body
+        )
         records = decode(sent.rewritten(1, 0, 0))
         bad = [RecordError(n, WITHOUT_KEY) for n, one in enumerate(records) if one.key is None]
         if bad:
             named = tuple(bad) if self.names else ()
-            self.channel.answered(parcel, answer(error=INVALID_RECORD, message=SUMMARY)._replace(records=named), 0.0)
+            self.channel.answered(
+                sent_batch, answer(error=INVALID_RECORD, message=SUMMARY)._replace(records=named), 0.0
+            )
             return
         self.values += [one.value for one in records]
-        self.channel.answered(parcel, answer(parcel.landing), 0.0)
+        self.channel.answered(sent_batch, answer(sent_batch.landing), 0.0)
 
 
 KINDS = pytest.mark.parametrize("kind", [Channel, TranslatedChannel])
@@ -195,7 +199,7 @@ def test_many_are_counted(count: int, bad: Collection[int], words: str) -> None:
 def test_the_way_out_is_that_of_what_is_refused(error: int, words: str) -> None:
     target = Target(Channel, has_letters=False)
     channel = target.channel
-    channel.open(SIDES, Standing(0, PRODUCER_ID, EPOCH, 0))
+    channel.open(SIDES, LogEnd(0, PRODUCER_ID, EPOCH, 0))
     channel.receive(fetched(keyless((), 2)), 0, channel.opening, 0.0)
     said = answer(error=error)._replace(records=(RecordError(1, None),))
     channel.answered(channel.send(), said, 0.0)
@@ -204,12 +208,12 @@ def test_the_way_out_is_that_of_what_is_refused(error: int, words: str) -> None:
 
 
 def test_what_is_named_and_is_not_there_is_passed_over() -> None:
-    parcel = Parcel(1, 40, 43, 7, 3, 0, 0, 100, b"", b"")
+    sent_batch = InFlightBatch(1, 40, 43, 7, 3, 0, 0, 100, b"", b"")
     named = tuple(RecordError(number, "why") for number in (-1, 2, 3, 2, 10**6))
-    found = refused_records(PLACE, parcel, answer(error=INVALID_RECORD)._replace(records=named))
+    found = refused_records(PLACE, sent_batch, answer(error=INVALID_RECORD)._replace(records=named))
     assert [(one.number, one.offset) for one in found] == [(2, 42)]
-    assert refused_records(PLACE, parcel, answer(error=TOO_LARGE)._replace(records=named)) == ()
-    (alone,) = refused_records(PLACE, parcel._replace(records=1), answer(error=TOO_LARGE))
+    assert refused_records(PLACE, sent_batch, answer(error=TOO_LARGE)._replace(records=named)) == ()
+    (alone,) = refused_records(PLACE, sent_batch._replace(records=1), answer(error=TOO_LARGE))
     assert (alone.number, alone.offset, alone.reason.code) == (0, 40, "AB212")
 
 
@@ -222,8 +226,8 @@ def test_a_record_is_found_by_its_number_over_missing_offsets(parts: list[tuple[
         offsets += range(at, at + count)
         at += count + missing
     flat = tuple(number for part in parts for number in part)
-    parcel = Parcel(1, base, at, 0, len(offsets), 0, 0, 0, b"", b"", flat)
-    assert [parcel.source_offset(number) for number in range(len(offsets))] == offsets
+    sent_batch = InFlightBatch(1, base, at, 0, len(offsets), 0, 0, 0, b"", b"", flat)
+    assert [sent_batch.source_offset(number) for number in range(len(offsets))] == offsets
 
 
 @pytest.mark.parametrize("version", [BY_NAME[-1], BY_ID])
@@ -282,15 +286,15 @@ class Letters:
     def put(self, size: int, count: int, bad: Collection[int], codec: int = NONE) -> Any:
         contents = [Content(1_000 + n, b"k", bytes([n % 251]) * size) for n in range(count)]
         (batch,) = split(build(contents, 100, codec))
-        parcel = _parcel(batch)
+        sent_batch = _sent_batch(batch)
         refused = [RefusedRecords(n, 100 + n, Reason("AB217", "why")) for n in bad]
-        asyncio.run(self.letters.put_aside(self.channel, parcel, refused))
+        asyncio.run(self.letters.put_aside(self.channel, sent_batch, refused))
         return self.channel.verdict
 
 
-def _parcel(batch: Batch) -> Parcel:
+def _sent_batch(batch: Batch) -> InFlightBatch:
     channel = Channel(PLACE)
-    channel.open(SIDES, Standing(batch.base_offset, PRODUCER_ID, EPOCH, 0))
+    channel.open(SIDES, LogEnd(batch.base_offset, PRODUCER_ID, EPOCH, 0))
     return channel._sent(batch, batch.size, 0.0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.lease.assignor import Log
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.reasons import Verdict
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
@@ -75,7 +75,7 @@ class FakeTakeover:
 
     async def run(self, channel: Channel) -> None:
         self._meanwhile()
-        channel.open(SIDES, Standing(0, PRODUCER_ID, 0, 0))
+        channel.open(SIDES, LogEnd(0, PRODUCER_ID, 0, 0))
 
 
 def channel(partition: int = 0) -> Channel:
@@ -131,11 +131,11 @@ def test_a_lost_lease_ends_every_opening_and_nothing_that_was_read_is_sent() -> 
     lease, one = FakeLease([A]), channel()
     made = open_all(lease, one)
     feed(one, log(0, 1, 1, 1))
-    (parcel,) = send_all(one)
+    (sent_batch,) = send_all(one)
     lease.lose()
     made.look()
     assert (one.state, one.reason) == TAKEN
-    assert parcel.opening != one.opening
+    assert sent_batch.opening != one.opening
     assert not one.queue.items
 
 
@@ -183,7 +183,7 @@ def test_what_another_run_is_to_get_is_let_go_when_its_answers_are_in_and_the_re
     made = open_all(lease, kept, given)
     for one in (kept, given):
         feed(one, log(0, 1, 1, 1))
-    (parcel,) = send_all(given)
+    (sent_batch,) = send_all(given)
     lease.release(B)
     made.look()
     assert (given.state, given.reason) == TAKEN
@@ -191,7 +191,7 @@ def test_what_another_run_is_to_get_is_let_go_when_its_answers_are_in_and_the_re
     assert not send_all(given)
     made.look()
     assert B in lease.held
-    land(given, parcel)
+    land(given, sent_batch)
     made.look()
     assert lease.held == {A}
     assert not given.wants_opening(time.monotonic()) or not made.covers(given)
@@ -229,8 +229,8 @@ def test_what_was_lost_may_still_arrive_and_is_not_let_go_before(monkeypatch: py
     lease, one = FakeLease([A]), channel()
     made = open_all(lease, one)
     feed(one, log(0, 1))
-    (parcel,) = send_all(one)
-    one.lost(parcel, OUTAGE, time.monotonic())
+    (sent_batch,) = send_all(one)
+    one.lost(sent_batch, OUTAGE, time.monotonic())
     lease.release(A)
     made.look()
     assert lease.held == {A}

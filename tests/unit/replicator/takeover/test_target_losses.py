@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
 from reconciler.replicator.copy.agreement import Disagreement, Logs
-from reconciler.replicator.copy.log_tail import Tail
+from reconciler.replicator.copy.log_tail import LogTail
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.takeover.identical import Takeover
 from reconciler.wire import TopicInfo
@@ -39,7 +39,7 @@ def record_of(*runs: Run, **more: Any) -> CopyRecord:
 
 def logs_of(record: CopyRecord, end: int) -> Logs:
     source, target = TopicInfo("orders", SOURCE, 0, {}), TopicInfo("east.orders", TARGET, 0, {})
-    return Logs(PLACE, source, target, 0, 0, end, Tail(None, end), record)
+    return Logs(PLACE, source, target, 0, 0, end, LogTail(None, end), record)
 
 
 def takeover_of(**attributes: object) -> Any:

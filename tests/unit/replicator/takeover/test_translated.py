@@ -13,7 +13,7 @@ import pytest
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.copy.copy_records import Change
-from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.takeover import translated as module
@@ -69,7 +69,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Any:
         return []
 
     async def positions(*_: object) -> dict[Log, CommittedPosition]:
-        return {(PLACE.remote, 0): CommittedPosition(1000, str(Note(*IDS, "mine", BEGAN, 1)))}
+        return {(PLACE.remote, 0): CommittedPosition(1000, str(OffsetMetadata(*IDS, "mine", BEGAN, 1)))}
 
     monkeypatch.setattr(module, "fence_the_dead", nobody)
     monkeypatch.setattr(module, "unended", nobody)
@@ -114,7 +114,11 @@ def test_what_is_lost_of_the_newest_records_is_noticed_too(
     """Also where nothing is in a transaction."""
 
     async def positions(*_: object) -> dict[Log, CommittedPosition]:
-        return {(PLACE.remote, 0): CommittedPosition(1000, str(Note(*IDS, mine, BEGAN if mine else -1, 1, ended=1150)))}
+        return {
+            (PLACE.remote, 0): CommittedPosition(
+                1000, str(OffsetMetadata(*IDS, mine, BEGAN if mine else -1, 1, ended=1150))
+            )
+        }
 
     monkeypatch.setattr(commits, "positions", positions)
     monkeypatch.setattr(Around, "end", end)
@@ -160,20 +164,20 @@ def test_a_partition_is_added_that_was_not_there_when_another_was_begun(
 @pytest.mark.parametrize(
     ("note", "end", "found"),
     [
-        (Note(*IDS, epoch=1), 190, None),
-        (Note(*IDS, epoch=1, anew_from=150), 190, 150),
-        (Note(*IDS, epoch=1, anew_from=150), 140, 140),
-        (Note(*IDS, epoch=1, anew_from=150), 160, 150),
-        (Note(*IDS, epoch=1), 140, 140),
+        (OffsetMetadata(*IDS, epoch=1), 190, None),
+        (OffsetMetadata(*IDS, epoch=1, anew_from=150), 190, 150),
+        (OffsetMetadata(*IDS, epoch=1, anew_from=150), 140, 140),
+        (OffsetMetadata(*IDS, epoch=1, anew_from=150), 160, 150),
+        (OffsetMetadata(*IDS, epoch=1), 140, 140),
         # Another leader may have lost what syncs tell of behind the position.
-        (Note(*IDS, epoch=0), 190, 190),
-        (Note(*IDS, epoch=0, anew_from=150), 190, 150),
+        (OffsetMetadata(*IDS, epoch=0), 190, 190),
+        (OffsetMetadata(*IDS, epoch=0, anew_from=150), 190, 150),
         # Nor can anybody tell once a position was moved.
-        (Note(*IDS), 190, 190),
-        (Note(*IDS, anew_from=200), 190, 190),
-        (Note("another", IDS[1], epoch=0, anew_from=150), 190, 0),
+        (OffsetMetadata(*IDS), 190, 190),
+        (OffsetMetadata(*IDS, anew_from=200), 190, 190),
+        (OffsetMetadata("another", IDS[1], epoch=0, anew_from=150), 190, 0),
     ],
 )
-def test_from_where_on_the_source_may_have_others(note: Note, end: int, found: int | None) -> None:
+def test_from_where_on_the_source_may_have_others(note: OffsetMetadata, end: int, found: int | None) -> None:
     is_another = note.source_id != IDS[0]
     assert note.anew_at(is_another, SOURCE.partitions[0].epoch, 190, end) == found

@@ -10,7 +10,7 @@ from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.records.batch import Batch
 from reconciler.records.read_committed import Gap
-from reconciler.records.rewrite import Kept, kept, packed
+from reconciler.records.rewrite import RawRecord, packed, raw_records
 from reconciler.records.split import split
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.intake import BatchForm, items
@@ -26,8 +26,8 @@ WHY = Reason("AB212", "too large")
 @given(contents, st.dictionaries(st.text(max_size=9), st.text(max_size=200), max_size=5))
 def test_headers_are_added_behind_those_that_are_there(content: Content, more: dict[str, str]) -> None:
     (one,) = split(build([content], 7))
-    (record,) = kept(one)
-    (letter,) = decode(packed([Kept(0, 5, with_headers(record.rest, more))], 0).to_bytes())
+    (record,) = raw_records(one)
+    (letter,) = decode(packed([RawRecord(0, 5, with_headers(record.rest, more))], 0).to_bytes())
     assert (letter.key, letter.value, letter.timestamp) == (content.key, content.value, 5)
     assert list(letter.headers) == [*content.headers, *((name, text.encode()) for name, text in more.items())]
 

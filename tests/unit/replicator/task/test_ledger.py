@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.replicator.driver.spark_source import SCHEMA
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.task.ledger import Ledger, LedgerRow
 
 PLACE = Place("orders", 1, "east.orders")
 
 
-def parcel(base: int, count: int, newest: int = 0, size: int = 100) -> Parcel:
-    return Parcel(0, base, base + count, base, count, newest, newest, size, b"", b"")
+def sent_batch(base: int, count: int, newest: int = 0, size: int = 100) -> InFlightBatch:
+    return InFlightBatch(0, base, base + count, base, count, newest, newest, size, b"", b"")
 
 
 def test_nothing_copied_is_no_row() -> None:
@@ -25,7 +25,7 @@ def test_nothing_copied_is_no_row() -> None:
 
 def test_parcels_that_continue_each_other_are_one_run() -> None:
     ledger = Ledger("east-west")
-    for one, latency in ((parcel(10, 5, 300), 20), (parcel(15, 1, 900), 5), (parcel(16, 4, 200), 90)):
+    for one, latency in ((sent_batch(10, 5, 300), 20), (sent_batch(15, 1, 900), 5), (sent_batch(16, 4, 200), 90)):
         ledger.note(PLACE, one, latency)
     assert ledger.rows() == [
         LedgerRow(
@@ -43,17 +43,17 @@ def test_parcels_that_continue_each_other_are_one_run() -> None:
 
 def test_records_without_timestamps_have_no_latency() -> None:
     ledger = Ledger("east-west")
-    ledger.note(PLACE, parcel(0, 2, newest=-1), None)
+    ledger.note(PLACE, sent_batch(0, 2, newest=-1), None)
     (row,) = ledger.rows()
     assert (row.newest_timestamp, row.latency_avg, row.latency_max) == (-1, None, None)
-    ledger.note(PLACE, parcel(2, 1), 40)
+    ledger.note(PLACE, sent_batch(2, 1), 40)
     (row,) = ledger.rows()
     assert (row.records, row.latency_avg, row.latency_max) == (3, 40, 40)
 
 
 def test_what_was_filled_stands_with_the_run_behind_it() -> None:
     ledger = Ledger("east-west")
-    for one, filled in ((parcel(0, 2), 0), (parcel(3, 1), 1), (parcel(4, 1), 1), (parcel(9, 1), 5)):
+    for one, filled in ((sent_batch(0, 2), 0), (sent_batch(3, 1), 1), (sent_batch(4, 1), 1), (sent_batch(9, 1), 5)):
         ledger.note(PLACE, one, None, filled)
     assert [(row.first_offset, row.records, row.fills) for row in ledger.rows()] == [(0, 2, 0), (3, 2, 1), (9, 1, 4)]
 
@@ -62,7 +62,7 @@ def test_a_batch_with_holes_is_a_run_by_itself() -> None:
     ledger = Ledger("east-west")
     batches = [(0, 10, 50, 10), (10, 20, 60, 5), (20, 30, 65, 10), (30, 40, 75, 10)]
     for base, behind, landing, records in batches:
-        ledger.note(PLACE, parcel(base, records)._replace(next_offset=behind, landing=landing))
+        ledger.note(PLACE, sent_batch(base, records)._replace(next_offset=behind, landing=landing))
     assert [(row.first_offset, row.last_offset, row.shift, row.records) for row in ledger.rows()] == [
         (0, 9, 50, 10),
         (10, 19, 50, 5),
@@ -72,16 +72,16 @@ def test_a_batch_with_holes_is_a_run_by_itself() -> None:
 
 def test_a_shift_begins_a_new_run() -> None:
     ledger = Ledger("east-west")
-    ledger.note(PLACE, parcel(0, 2))
-    ledger.note(PLACE, parcel(2, 3)._replace(landing=4))
-    ledger.note(PLACE, parcel(5, 1)._replace(landing=7))
+    ledger.note(PLACE, sent_batch(0, 2))
+    ledger.note(PLACE, sent_batch(2, 3)._replace(landing=4))
+    ledger.note(PLACE, sent_batch(5, 1)._replace(landing=7))
     found = [(row.first_offset, row.first_target_offset, row.last_target_offset, row.shift) for row in ledger.rows()]
     assert found == [(0, 0, 1, 0), (2, 4, 7, 2)]
 
 
 def test_a_jump_begins_a_new_run() -> None:
     ledger = Ledger("east-west")
-    for one in (parcel(0, 2), parcel(3, 1), parcel(2, 1)):
+    for one in (sent_batch(0, 2), sent_batch(3, 1), sent_batch(2, 1)):
         ledger.note(PLACE, one)
     assert [(row.first_offset, row.last_offset) for row in ledger.rows()] == [(0, 1), (3, 3), (2, 2)]
 
@@ -89,7 +89,7 @@ def test_a_jump_begins_a_new_run() -> None:
 def test_rows_are_in_the_order_of_topics_and_partitions() -> None:
     ledger = Ledger("east-west")
     for topic, partition in (("b", 0), ("a", 10), ("a", 2)):
-        ledger.note(Place(topic, partition, f"east.{topic}"), parcel(0, 1))
+        ledger.note(Place(topic, partition, f"east.{topic}"), sent_batch(0, 1))
     assert [(row.topic, row.partition) for row in ledger.rows()] == [("a", 2), ("a", 10), ("b", 0)]
 
 
@@ -101,7 +101,7 @@ def test_a_row_has_the_schemas_columns_in_its_order() -> None:
 def test_runs_account_for_every_record_and_never_touch(steps: list[tuple[int, int, int]]) -> None:
     ledger, at = Ledger("f"), 0
     for gap, count, newest in steps:
-        ledger.note(PLACE, parcel(at + gap, count, newest, size=count))
+        ledger.note(PLACE, sent_batch(at + gap, count, newest, size=count))
         at += gap + count
     rows = ledger.rows()
     assert sum(row.records for row in rows) == sum(count for _, count, _ in steps)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from reconciler.model.tasks.latency import Latency
 from reconciler.model.tasks.status import Metrics
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.offset_metadata import Note
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.offset_metadata import OffsetMetadata
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.task.metrics import LatencyWindow, PartitionMetrics, TaskMetrics
@@ -25,8 +25,8 @@ NOW_MS = int(NOW * 1_000)
 WEEK_MS = 7 * 24 * 3_600 * 1_000
 
 
-def parcel(records: int, newest: int, size: int = 100) -> Parcel:
-    return Parcel(0, 0, records, 0, records, newest, newest, size, b"", b"")
+def sent_batch(records: int, newest: int, size: int = 100) -> InFlightBatch:
+    return InFlightBatch(0, 0, records, 0, records, newest, newest, size, b"", b"")
 
 
 def timed(timestamp: int) -> Content:
@@ -56,8 +56,8 @@ def test_a_new_meter_has_nothing_to_say() -> None:
 
 def test_it_counts_what_was_written() -> None:
     meter = PartitionMetrics()
-    assert meter.wrote(parcel(3, NOW_MS - 20, 300), NOW) == 20
-    assert meter.wrote(parcel(1, NOW_MS - 10, 100), NOW) == 10
+    assert meter.wrote(sent_batch(3, NOW_MS - 20, 300), NOW) == 20
+    assert meter.wrote(sent_batch(1, NOW_MS - 10, 100), NOW) == 10
     found = told(meter)
     assert (found.records, found.bytes) == (4, 400)
     assert found.latency == Latency(records=4, min=10, avg=18, p50=20, p99=20, max=20)
@@ -65,9 +65,9 @@ def test_it_counts_what_was_written() -> None:
 
 def test_what_an_open_transaction_holds_is_still_to_be_copied() -> None:
     channel = TranslatedChannel(PLACE, lambda _: None)
-    channel.begin(SIDES, 100, (77, 0), Note())
+    channel.begin(SIDES, 100, (77, 0), OffsetMetadata())
     channel.position, channel.end = 200, 200
-    channel.written = [parcel(100, NOW_MS - 9_000)]
+    channel.written = [sent_batch(100, NOW_MS - 9_000)]
     meter = PartitionMetrics()
     assert (channel.status().lag, told(meter, channel).lag_seconds) == (100, 9.0)
     channel.remember(200)
@@ -77,7 +77,7 @@ def test_what_an_open_transaction_holds_is_still_to_be_copied() -> None:
 
 def test_latencies_are_forgotten_after_half_a_minute_and_counts_are_not() -> None:
     meter = PartitionMetrics()
-    meter.wrote(parcel(3, NOW_MS - 20), NOW)
+    meter.wrote(sent_batch(3, NOW_MS - 20), NOW)
     assert told(meter, now=NOW + 24.9).latency is not None
     assert told(meter, now=NOW + 30).latency is None
     assert told(meter, now=NOW + 30).records == 3
@@ -115,9 +115,9 @@ def test_the_window_slides() -> None:
 
 def test_a_clock_that_is_set_back_leaves_no_trace() -> None:
     meter = PartitionMetrics()
-    meter.wrote(parcel(3, NOW_MS - 20), NOW)
+    meter.wrote(sent_batch(3, NOW_MS - 20), NOW)
     assert told(meter, now=NOW - 3_600).latency is None
-    meter.wrote(parcel(1, NOW_MS - 3_600_000 - 7), NOW - 3_600)
+    meter.wrote(sent_batch(1, NOW_MS - 3_600_000 - 7), NOW - 3_600)
     found = told(meter, now=NOW - 3_600).latency
     assert found is not None
     assert (found.records, found.max) == (1, 7)
@@ -126,7 +126,7 @@ def test_a_clock_that_is_set_back_leaves_no_trace() -> None:
 @pytest.mark.parametrize(("age", "counted"), [(WEEK_MS, WEEK_MS), (-WEEK_MS, 0), (0, 0)])
 def test_week_old_and_future_timestamps(age: int, counted: int) -> None:
     meter = PartitionMetrics()
-    assert meter.wrote(parcel(1, NOW_MS - age), NOW) == counted
+    assert meter.wrote(sent_batch(1, NOW_MS - age), NOW) == counted
     found = told(meter, behind(9, (1, NOW_MS - age)))
     assert found.latency is not None
     assert found.latency.p99 == found.latency.max == counted
@@ -135,7 +135,7 @@ def test_week_old_and_future_timestamps(age: int, counted: int) -> None:
 
 def test_records_without_timestamps_count_but_have_no_age() -> None:
     meter = PartitionMetrics()
-    assert meter.wrote(parcel(5, -1), NOW) is None
+    assert meter.wrote(sent_batch(5, -1), NOW) is None
     found = told(meter, behind(9, (1, -1)))
     assert (found.records, found.latency, found.record_age, found.lag_seconds) == (5, None, None, None)
 
@@ -148,7 +148,7 @@ def test_the_record_age_is_that_of_the_moment_of_reading() -> None:
 
 def test_a_partition_that_has_caught_up_is_not_behind() -> None:
     meter = PartitionMetrics()
-    meter.wrote(parcel(1, NOW_MS - WEEK_MS), NOW)
+    meter.wrote(sent_batch(1, NOW_MS - WEEK_MS), NOW)
     assert told(meter, behind(5)).lag_seconds == 0
     assert told(meter, behind(4)).lag_seconds == 0
 
@@ -180,7 +180,7 @@ def test_where_the_cleaner_has_put_its_horizon_the_newest_record_counts() -> Non
 
 def test_before_it_is_read_the_last_copied_record_tells() -> None:
     meter = PartitionMetrics()
-    meter.wrote(parcel(1, NOW_MS - 4_000), NOW)
+    meter.wrote(sent_batch(1, NOW_MS - 4_000), NOW)
     assert told(meter, behind(9)).lag_seconds == 4.0
     assert told(meter, behind(9, (1, NOW_MS - 3_000))).lag_seconds == 3.0
 
@@ -208,7 +208,7 @@ def test_retries_and_fills_are_counted_over_rounds() -> None:
 
 def test_a_shifted_partition_says_how_far() -> None:
     channel = Channel(PLACE)
-    channel.open(SIDES, Standing(12, 1, 0, 0, shift=2))
+    channel.open(SIDES, LogEnd(12, 1, 0, 0, shift=2))
     assert told(PartitionMetrics(), channel).shifted == 2
 
 
@@ -217,7 +217,7 @@ def test_the_meters_of_a_task_add_up() -> None:
     assert meters.latency() is None
     now_ms = int(time.time() * 1_000)
     for partition, age in ((0, 5_000), (1, 9_000), (1, 9_000)):
-        latency = meters.wrote(Place("orders", partition, "east.orders"), parcel(2, now_ms - age), time.time())
+        latency = meters.wrote(Place("orders", partition, "east.orders"), sent_batch(2, now_ms - age), time.time())
         assert latency is not None
         assert latency >= age
     histogram = meters.latency()
@@ -233,7 +233,7 @@ def test_the_meters_of_a_task_add_up() -> None:
 def test_no_timestamp_breaks_it(written: list[tuple[float, int]]) -> None:
     meter = PartitionMetrics()
     for second, age in written:
-        meter.wrote(parcel(1, NOW_MS - age), NOW + second)
+        meter.wrote(sent_batch(1, NOW_MS - age), NOW + second)
     found = told(meter, now=NOW + 120)
     if found.latency is not None:
         assert 0 <= found.latency.min <= found.latency.p50 <= found.latency.p99 <= found.latency.max

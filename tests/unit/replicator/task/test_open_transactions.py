@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.place import LogEnd, PartitionSides
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.task import open_transactions
 from reconciler.replicator.task.open_transactions import (
@@ -91,7 +91,7 @@ def seen() -> dict[Place, SeenTransaction]:
 
 def opened(position: int) -> Channel:
     channel = Channel(PLACE)
-    channel.open(SIDES, Standing(position, 1, 0, 0))
+    channel.open(SIDES, LogEnd(position, 1, 0, 0))
     channel.end = 50
     return channel
 

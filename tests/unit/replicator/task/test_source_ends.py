@@ -17,7 +17,7 @@ from reconciler.model.recorded.pauses import Pauses, PauseScope
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.place import LogEnd, PartitionSides
 from reconciler.replicator.partition.shares import Assignment, Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.task import source_ends as ends
@@ -72,7 +72,7 @@ def look(source: Source, *channels: Channel) -> None:
 
 def opened(position: int = 50) -> Channel:
     channel = Channel(PLACE)
-    channel.open(SIDES, Standing(position, 1, 0, 0))
+    channel.open(SIDES, LogEnd(position, 1, 0, 0))
     return channel
 
 
@@ -142,7 +142,7 @@ def test_lag_goes_on_being_told_in_later_rounds(source: Source) -> None:
         return said.state, said.lag
 
     first = round_begins()
-    first.open(SIDES, Standing(50, 1, 0, 0))
+    first.open(SIDES, LogEnd(50, 1, 0, 0))
     first.end = 60
     assert told(first) == (PartitionState.RUNNING, 10)
     ear.pauses = Pauses({PauseScope("f"): True})
@@ -155,7 +155,7 @@ def test_lag_goes_on_being_told_in_later_rounds(source: Source) -> None:
     parked.park(LOST, time.monotonic())
     source.stable = 85
     assert told(parked) == (PartitionState.PARKED, 35)
-    parked.open(SIDES, Standing(84, 1, 0, 0))
+    parked.open(SIDES, LogEnd(84, 1, 0, 0))
     parked.end = 85
     assert told(parked) == (PartitionState.RUNNING, 1)
 

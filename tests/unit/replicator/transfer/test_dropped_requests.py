@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.transfer.dropped_requests import DroppedRequests
 from reconciler.wire import Closed, ConnectionLost, FetchAnswer
 from reconciler.wire.net.connection import _ClosedError
@@ -54,7 +54,7 @@ class Narrow:
             for number, channel in enumerate(self.channels):
                 if channel.state is PartitionState.OPENING:
                     position = max(0, channel.position)
-                    channel.open(SIDES, Standing(position, 7, 0, position))
+                    channel.open(SIDES, LogEnd(position, 7, 0, position))
                 if channel.state is PartitionState.RUNNING and channel.wants_data():
                     answer = FetchAnswer("orders", number, 0, -1, -1, 0, self.logs[number])
                     if channel.fetch_at < self.ends[number]:

@@ -173,7 +173,7 @@ def test_what_is_not_plain_is_left_and_the_rest_is_sent(scene: Scene, other: byt
     plain, aside = scene.channels
     assert offsets(left) == {1: (0, len(other))}
     assert bytes(left[0].records) == other
-    assert (plain.fetch_at, [parcel.base_offset for parcel in plain.in_flight]) == (2, [0])
+    assert (plain.fetch_at, [sent_batch.base_offset for sent_batch in plain.in_flight]) == (2, [0])
     assert (aside.fetch_at, list(aside.in_flight)) == (0, [])
     assert len(scene.source.bodies) == 1
     assert scene.session.epoch == 2
@@ -211,7 +211,7 @@ def test_a_channel_to_which_something_happens_is_left(scene: Scene, number: int)
 
     left = scene.play(story)
     assert list(offsets(left)) == [1]
-    assert [parcel.base_offset for parcel in scene.channels[0].in_flight] == [0, 1]
+    assert [sent_batch.base_offset for sent_batch in scene.channels[0].in_flight] == [0, 1]
     assert len(scene.targets[2].bodies) == 2
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.model.declared.clients import Clients, ProducerSettings
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.transfer.fetch_lanes import FetchKey
@@ -185,7 +185,7 @@ def test_what_the_target_refused_meanwhile_is_asked_for_again(scene: Scene) -> N
         assert first.state is PartitionState.OPENING
         # A takeover finds that nothing was written.
         assert first.sides is not None
-        first.open(first.sides, Standing(0, PRODUCER_ID, 0, 0))
+        first.open(first.sides, LogEnd(0, PRODUCER_ID, 0, 0))
         reader.look_again()
         scene.source.answer(fetch_answer(Fetched(1, records(2))))
         while not job.is_done:
@@ -272,9 +272,9 @@ def test_each_record_is_sent_once_and_in_order(
             whole = FetchAnswer("orders", channel.place.partition, 0, -1, -1, 0, log.read(channel.fetch_at, 2))
             channel.receive(whole, channel.fetch_at, channel.opening, 0.0)
             while channel.can_send():
-                parcel = channel.send()
-                assert land(channel, parcel)
-                scene._written(channel, parcel)
+                sent_batch = channel.send()
+                assert land(channel, sent_batch)
+                scene._written(channel, sent_batch)
         places = [(base, upto) for number, base, upto in scene.written if number == channel.place.partition]
         assert [base for base, _ in places] == [0, *(upto for _, upto in places)][: len(places)]
         assert channel.position == log.end == max([0, *(upto for _, upto in places)])

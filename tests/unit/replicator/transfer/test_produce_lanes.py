@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, LaneRequest, ProduceLanes
 
@@ -20,9 +20,9 @@ def channels(count: int) -> list[Channel]:
 SEVERAL = channels(2)
 
 
-def parcel() -> Parcel:
+def sent_batch() -> InFlightBatch:
     """Return something that is in flight."""
-    return Parcel(1, 0, 1, 0, 1, 0, 0, 61, b"", b"", ())
+    return InFlightBatch(1, 0, 1, 0, 1, 0, 0, 61, b"", b"", ())
 
 
 def test_there_is_one_lane_to_begin_with() -> None:
@@ -42,12 +42,12 @@ def test_what_is_in_flight_is_answered_first() -> None:
     lanes, (stays, moves) = ProduceLanes(), channels(2)
     for channel in (stays, moves):
         assert lanes.lane(channel) == FIRST
-        channel.in_flight.append(parcel())
+        channel.in_flight.append(sent_batch())
     lanes.widen()
     assert [lanes.lane(stays), lanes.lane(moves)] == [FIRST, None]
     moves.in_flight.clear()
     assert lanes.lane(moves) == SECOND
-    moves.in_flight.append(parcel())
+    moves.in_flight.append(sent_batch())
     assert lanes.lane(moves) == SECOND
 
 
@@ -55,7 +55,7 @@ def test_it_is_narrow_again_when_nothing_is_under_way_over_the_second() -> None:
     lanes, (_, moved) = ProduceLanes(), (several := channels(2))
     lanes.widen()
     assert [lanes.lane(channel) for channel in several] == [FIRST, SECOND]
-    moved.in_flight.append(parcel())
+    moved.in_flight.append(sent_batch())
     lanes.under_way[SECOND] += 1
     lanes.narrow()
     assert (lanes.are_two, lanes.lane(moved)) == (True, None)
@@ -127,14 +127,14 @@ def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list
         channel = several[number]
         if what == "send" and (lane := lanes.lane(channel)) is not None:
             over[channel].append(lane)
-            channel.in_flight.append(parcel())
+            channel.in_flight.append(sent_batch())
             lanes.under_way[lane] += 1
         elif what == "ask":
             # As where a channel is looked at and not sent.
             lanes.lane(channel)
         elif what == "ride" and not lanes.are_two:
             over[channel].append(FIRST)
-            channel.in_flight.append(parcel())
+            channel.in_flight.append(sent_batch())
             lanes.under_way[FIRST] += 1
         elif what == "answer" and over[channel]:
             lane = over[channel].pop(0)

@@ -13,8 +13,8 @@ from reconciler.model.declared.clients import Clients, ProducerSettings
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.transfer import sender as module
 from reconciler.replicator.transfer.pace import Quota
@@ -76,12 +76,12 @@ class Scene:
         wire, loop = cast("Wire", self.wire), Loop()
         self.writer = Sender(loop, (wire, None), NODE, Quota(quota), self._written, lambda: None)
 
-    def _written(self, channel: Channel, parcel: Parcel) -> None:
-        self.written.append((channel.place.partition, parcel.base_offset))
+    def _written(self, channel: Channel, sent_batch: InFlightBatch) -> None:
+        self.written.append((channel.place.partition, sent_batch.base_offset))
 
     def channel(self, partition: int, batches: int = 1, size: int = 10) -> Channel:
         channel = Channel(Place("orders", partition, "east.orders"))
-        channel.open(SIDES, Standing(0, 7, 0, 0))
+        channel.open(SIDES, LogEnd(0, 7, 0, 0))
         feed(channel, batches, size)
         return channel
 

@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import Parcel
-from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.in_flight import InFlightBatch
+from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch, FastPathPartition
 from reconciler.replicator.transfer.pace import Quota
 from reconciler.wire import FetchAnswer, ProduceAnswer
@@ -60,9 +60,9 @@ def how(channel: Channel) -> Opening:
 def in_the_usual_way(landed: list[Landed]) -> list[Opening]:
     """Return what becomes of channels whose batches were sent and answered in the usual way."""
     scene = Scene()
-    for (entry, parcel), one in zip(board(scene, *scene.channels), landed, strict=True):
+    for (entry, sent_batch), one in zip(board(scene, *scene.channels), landed, strict=True):
         answer = ProduceAnswer("east.orders", one.partition, one.error, one.base, one.message)
-        entry.channel.answered(parcel, answer, 0.0)
+        entry.channel.answered(sent_batch, answer, 0.0)
     found = [how(channel) for channel in scene.channels]
     scene.close()
     return found
@@ -222,8 +222,8 @@ def test_a_writer_that_is_bound_or_busy_sends_nothing_by_express(scene: Scene, r
 
 def test_the_bytes_are_those_of_the_usual_way(scene: Scene) -> None:
     (channel, _) = scene.channels
-    channel.open(channel.sides, Standing(5, PRODUCER_ID, 3, 9))  # type: ignore[arg-type]
+    channel.open(channel.sides, LogEnd(5, PRODUCER_ID, 3, 9))  # type: ignore[arg-type]
     target = send(scene, count=1)
-    parcel: Parcel = channel.in_flight[0]
-    assert (parcel.landing, parcel.base_offset) == (5, 5)
-    assert parcel.head + parcel.body in target.bodies[0]
+    sent_batch: InFlightBatch = channel.in_flight[0]
+    assert (sent_batch.landing, sent_batch.base_offset) == (5, 5)
+    assert sent_batch.head + sent_batch.body in target.bodies[0]

@@ -24,7 +24,7 @@ from reconciler.model.names.own_names import (
     turn_group,
 )
 from reconciler.model.names.selection import is_reserved
-from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.journals import home
 from reconciler.state.journals.journal import Journal
@@ -54,7 +54,7 @@ def test_no_group_or_transactional_id_of_one_topology_is_covered_by_what_another
     if one == other:
         return
     place = Place("orders.x", 0, "remote")
-    ids = [Identity(*names).transactional_id(place) for names in ((one, flow), probe_names(one))]
+    ids = [ProducerNames(*names).transactional_id(place) for names in ((one, flow), probe_names(one))]
     prefixes = [transactional_prefix(other, theirs), probe_prefix(other)]
     assert not any(name.startswith(prefix) for name in ids for prefix in prefixes)
     assert ids[1].startswith(probe_prefix(one))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.model.offsets.runs import Run, Runs
 from reconciler.model.offsets.verification import Findings
 from reconciler.records.batch import HEADER_SIZE, Batch
-from reconciler.records.rewrite import kept
+from reconciler.records.rewrite import raw_records
 from reconciler.records.split import split
 from reconciler.verify.comparison import comparer, past, side
 from reconciler.verify.comparison.comparer import Comparer
@@ -61,7 +61,7 @@ def test_what_went_by_is_known_with_its_last_place(
     """Whatever is asked in between, and however much is decoded ahead."""
     rows = [Content(1, b"k", b"%d" % value) for value in values]
     batches = [one for one in cut(rows, size) if isinstance(one, Batch)]
-    wanted = {value: kept(batch(Content(1, b"k", b"%d" % value)))[0] for value in range(10)}
+    wanted = {value: raw_records(batch(Content(1, b"k", b"%d" % value)))[0] for value in range(10)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(past, "_RECORDS", bound)
         known, taken = past.Past(), 0
