@@ -93,7 +93,7 @@ class Failback:
         state = self._failovers.current().get(self._flow.name)
         if state is None:
             where = f"{self._target.cluster.where}, flow {self._flow.name}"
-            raise Refused(Problem("AB703", where, "it is not failed over", "there is nothing to be taken back"))
+            raise Refused(Problem("AB703", where, "it is not failed over", "there is nothing to fail back"))
         return state
 
     # --- looking -----------------------------------------------------------------------------------------------------
@@ -136,7 +136,8 @@ class Failback:
         whole = lowered(self._topology.name, self._flow, self._source, self._target, same, self._options.rebuild)
         cuts, mixed = self._progress.checked(cuts | whole.cuts)
         topics = tuple(self._divergence.topics(cuts, whole.parted | others))
-        notice = f"stop who writes and reads at {self._flow.target} first: what they do later is not taken along"
+        first = f"stop the producers and consumers at {self._flow.target} first"
+        notice = f"{first}: what they write and commit later is not taken along"
         names = self._flow.name, self._flow.source, self._flow.target
         notices = notice, *left_out, *notes, *whole.notices, *mixed
         return FailbackPlan(*names, state, topics, (), notices, cuts)

@@ -142,7 +142,7 @@ class Failover:
         if not found:
             remedy = "`anabranch apply` makes copies, `anabranch replicate` fills them"
             raise DeclaredInputError(
-                Problem("AB700", self._where, "the flow has no copies: nobody can be moved", remedy)
+                Problem("AB700", self._where, "the flow has no copies: there is nothing to move groups to", remedy)
             )
         state = self.state
         if state is not None and state.phase != "ending":
@@ -190,9 +190,9 @@ class Failover:
         for one in found:
             if one.copied < 0 < one.remote_end:
                 log = f"{one.remote}/{one.partition}"
-                yield f"nobody tells how far {log} was copied: all of its original counts as not copied"
+                yield f"how far {log} was copied is unknown: all records of its original count as not copied"
         if self._source is None:
-            yield f"{self._flow.source} is taken for gone: what was not copied cannot be counted"
+            yield f"{self._flow.source} is treated as lost: records that were not copied cannot be counted"
         yield from self._originals.notices(self._flow)
         yield from self._readers.notices(found)
 
@@ -349,7 +349,7 @@ def _source(cluster: Cluster) -> Groups:
         return Groups(cluster)
     except Unreachable as error:
         remedy = (
-            "wait until it answers; if it is gone for good, or for too long, go on with --source-lost: groups then go "
-            "on where their last checkpoints tell"
+            "wait until it answers; if it is lost, or away for too long, go on with --source-lost: groups then go on "
+            "at their last checkpoints"
         )
         raise Unreachable([replace(problem, remedy=remedy) for problem in error.problems]) from None

@@ -30,7 +30,7 @@ def bad_rebuilds(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Probl
             yield Problem("AB704", where, message, "correct --rebuild")
         elif not (known[name].is_diverged or plan.cuts[name].anew or plan.cuts[name].is_handed):
             # Who wrote to one into which is copied back leaves no other way to end it.
-            message = "it has not diverged: it need not be made anew"
+            message = "it has not diverged: there is nothing to rebuild"
             yield Problem("AB704", where, message, "leave it out of --rebuild")
 
 
@@ -60,9 +60,9 @@ def diverged(plan: FailbackPlan, cluster: str) -> Iterator[Problem]:
     """
     for one in plan.topics:
         if one.is_diverged and not one.is_rebuilt:
-            remedy = f"--rebuild {one.topic} makes it anew as the copy is, after its records are exported"
+            remedy = f"--rebuild {one.topic} makes it again from its copy, after its own records are exported"
             if not one.diverged and one.mode != "translated":
-                remedy = f"--rebuild {one.topic} makes it anew as the copy is: no record that never crossed is dropped"
+                remedy = f"--rebuild {one.topic} makes it again from its copy: no record is lost, as all were copied"
             yield Problem("AB705", f"{cluster}, topic {one.topic}", _parted(one), remedy)
 
 
@@ -70,12 +70,12 @@ def _parted(one: Returning) -> str:
     """Say why an original and its copy cannot become one without the original being made anew."""
     came = f"its copy {one.remote} has {one.new:,} new {'ones' if one.diverged else 'records'}"
     if not one.new:
-        came = f"behind the cut of its copy {one.remote} are ends of transactions, or records that were deleted"
+        came = f"beyond the cut, its copy {one.remote} has transaction markers or deleted records"
     if one.diverged:
-        return f"it has {one.diverged:,} records that never crossed, and {came}: the two have diverged"
+        return f"it has {one.diverged:,} records that were never copied, and {came}: the two have diverged"
     if one.mode == "translated":
         return f"what it holds is not what was copied, and {came}: the two have diverged"
-    stands = "ends of transactions, or records that were deleted, alone stand behind what was copied of it"
+    stands = "beyond its copied records it has only transaction markers or deleted records"
     return f"{stands}, and {came}: these would get offsets that are taken"
 
 
@@ -86,8 +86,8 @@ def is_returning(flow: str, cluster: Cluster) -> Problem:
         flow: its name.
         cluster: its target.
     """
-    message = "it is being failed back: everybody is on the way to the source"
-    remedy = "end that first: run `anabranch failback`; if the source is lost again, --source-lost breaks it off"
+    message = "it is being failed back: consumers and producers are moving to the source"
+    remedy = "finish that first: run `anabranch failback`; if the source is lost again, --source-lost aborts it"
     return Problem("AB701", f"{cluster.where}, flow {flow}", message, remedy)
 
 
@@ -110,17 +110,19 @@ def left_behind(
         allowed = replace(allowed, records=0)
     if allowed.covers(count):
         return []
-    then = "; the flow has ended, and nobody was moved: `anabranch failback` calls it off" if ended else ""
+    then = (
+        "; the flow has ended, and no offsets were committed: `anabranch failback` cancels the failover"
+        if ended
+        else ""
+    )
     if count is None:
-        message = f"how many records of {source} would stay behind is not known"
+        message = f"how many records of {source} would be left behind is unknown"
         away = [f"{one.topic}/{one.partition}" for one in found if one.left is None and one.source_end is None]
         named = f" ({', '.join(away[:_MOST_NAMED])}{_more(away)})" if source and away else ""
-        problem = Problem(
-            "AB729", where, f"{message}{named}{then}", "`--leave-behind unknown` leaves them all the same"
-        )
+        problem = Problem("AB729", where, f"{message}{named}{then}", "`--leave-behind unknown` goes on without them")
     else:
         are = "record" if count == 1 else "records"
-        said = f"{count:,} {are} of {source} would stay behind: nobody sees them at the target"
+        said = f"{count:,} {are} of {source} would be left behind: consumers at the target do not get them"
         limit = f", more than the {allowed.records:,} that may be left" if allowed.records else ""
         remedy = f"`--leave-behind {count}` leaves them; `--until-caught-up` waits until they are copied"
         problem = Problem("AB729", where, f"{said}{limit}{then}", remedy)
@@ -137,7 +139,10 @@ def _held(found: Iterable[Crossing], where: str) -> Iterator[Problem]:
     if more := held[_MOST_NAMED:]:
         count = sum(one.held for one in more)
         yield Problem(
-            "AB731", where, f"{count:,} records of {len(more):,} partitions more wait likewise", "see the plan"
+            "AB731",
+            where,
+            f"{count:,} records of {len(more):,} more partitions wait for transactions too",
+            "see the plan",
         )
 
 
@@ -155,11 +160,11 @@ def without_place(found: Iterable[WithoutPlace], where: str, there: str, allowed
         if not allowed.takes(one.group):
             reasons.setdefault(one.group, []).append(one.why)
     for group, why in sorted(reasons.items()):
-        more = f", and {len(why) - _MOST_WHY:,} more such places" if len(why) > _MOST_WHY else ""
-        message = f"it would be without its place at {there}: {'; '.join(why[:_MOST_WHY])}{more}"
+        more = f", and {len(why) - _MOST_WHY:,} more such positions" if len(why) > _MOST_WHY else ""
+        message = f"it would have no position at {there}: {'; '.join(why[:_MOST_WHY])}{more}"
         if group == EVERY:
             message = "; ".join(why)
-        remedy = f"`--without-group {quote(group)}` goes on without it; what of it can be told is committed"
+        remedy = f"`--without-group {quote(group)}` goes on without it; positions that can be translated are committed"
         yield Problem("AB730", f"{where}, group {group}", message, remedy)
 
 
@@ -172,13 +177,14 @@ def not_caught_up(left: Collection[Crossing], where: str, when: str, *, ended: b
         when: after how long, in words that stand in front.
         ended: whether the flow has ended already.
     """
-    then = "nobody was moved" if ended else "nothing was changed"
+    then = "no offsets were committed" if ended else "nothing was changed"
     count = total(one.left for one in left)
     leaves = f"`--leave-behind {'unknown' if count is None else count}` leaves that"
     if ended:
-        remedy = f"go without --until-caught-up: {leaves} behind; `anabranch failback` calls it off or takes back"
+        back = "`anabranch failback` cancels or reverts the failover"
+        remedy = f"run it again without --until-caught-up: {leaves} behind; {back}"
     else:
-        remedy = f"stop who writes at the source, see that `replicate` runs; {leaves} behind"
+        remedy = f"stop the producers at the source, and make sure that `replicate` runs; {leaves} behind"
     return Problem("AB707", where, f"{when} {remaining.named(left)}: {then}", remedy)
 
 
@@ -191,15 +197,17 @@ def still_copied(holders: Sequence[str], where: str, patience: float) -> Problem
         patience: for how many seconds it was waited for.
     """
     runs = ", ".join(holders)
-    message = f"it was asked to end, and is still copied by {runs} after {patience:g} s: nobody was moved"
-    remedy = "end that `replicate` (releases before this one do not hear of it), and run failover again"
+    message = f"it is still copied by {runs} {patience:g} s after it was stopped: no offsets were committed"
+    remedy = "stop that `replicate` (older releases do not react to a failover), and run failover again"
     return Problem("AB702", where, message, remedy)
 
 
 def unsettled(left: Sequence[str], where: str, patience: float) -> Problem:
     """Return the problem that it is not settled where copies end (AB718); the arguments are those of `still_copied`."""
     named = "; ".join(left[:_MOST_NAMED])
-    message = f"where its copies end is not settled after {patience:g} s: {named}{_more(left)}: nobody was moved"
+    message = (
+        f"the ends of its copies are not final after {patience:g} s: {named}{_more(left)}: no offsets were committed"
+    )
     remedy = "wait until brokers are up and transactions have timed out, and run failover again"
     return Problem("AB718", where, message, remedy)
 

@@ -1,4 +1,4 @@
-"""What a failover or a failback finds, would do, and has done: as text and as JSON."""
+"""Plans and outcomes of failover and failback, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from reconciler.report.text.words import counted
 
 _CAPITAL = re.compile(r"_([a-z])")
 _PHASES = {
-    "ending": "a failover has begun: the flow is to end, and nobody was moved yet",
+    "ending": "a failover has begun: the flow is stopping, and no offsets were committed yet",
     "over": "is failed over",
     "returning": "a failback has begun: what came to the target is copied back",
 }
@@ -34,9 +34,11 @@ _PHASES = {
 
 def failover_lines(plan: FailoverPlan) -> Iterator[Line]:
     """Yield what a failover would do."""
-    yield Line(f"failover of flow {plan.flow}: everybody goes from {plan.source} to {plan.target}", style="bold")
+    yield Line(
+        f"failover of flow {plan.flow}: consumers and producers move from {plan.source} to {plan.target}", style="bold"
+    )
     if plan.state is not None:
-        yield Line(f"  it was asked for by {plan.state.by}: {_PHASES[plan.state.phase]}; what is left is done", "dim")
+        yield Line(f"  begun by {plan.state.by}: {_PHASES[plan.state.phase]}; the remaining steps are done", "dim")
     yield Line("")
     yield from _crossings(plan)
     yield Line("")
@@ -47,10 +49,10 @@ def failover_lines(plan: FailoverPlan) -> Iterator[Line]:
 
 
 def _without_lines(without: Iterable[WithoutPlace]) -> Iterator[Line]:
-    """Yield the groups that do not get their place."""
+    """Yield the groups that get no position."""
     for one in without:
-        said = one.why if one.group == EVERY else f"group {one.group}: {one.why}"
-        yield Line(f"  ! {said}", style="red")
+        why = one.why if one.group == EVERY else f"group {one.group}: {one.why}"
+        yield Line(f"  ! {why}", style="red")
 
 
 def _crossings(plan: FailoverPlan) -> Iterator[Line]:
@@ -69,16 +71,20 @@ def _crossings(plan: FailoverPlan) -> Iterator[Line]:
             yield Line(f"  ! {more} stand behind {one.held_by}: they are not copied before it ends", style="red")
     if plan.left:
         behind = counted(plan.left, "record")
-        yield Line(f"  {behind} of {plan.source} would stay behind: nobody sees them at {plan.target}", style="red")
+        left = f"{behind} of {plan.source} would be left behind: consumers at {plan.target} do not get them"
+        yield Line(f"  {left}", style="red")
 
 
 def failback_lines(plan: FailbackPlan) -> Iterator[Line]:
     """Yield what a failback would do."""
-    yield Line(f"failback of flow {plan.flow}: everybody goes from {plan.target} back to {plan.source}", style="bold")
+    yield Line(
+        f"failback of flow {plan.flow}: consumers and producers move from {plan.target} back to {plan.source}",
+        style="bold",
+    )
     begun = "" if plan.state.phase == "over" else f"; {_PHASES[plan.state.phase]}"
     yield Line(f"  failed over {since(plan.state)}{begun}", "dim")
     if plan.state.phase == "ending":
-        yield Line(f"  the failover is called off: everybody stays at {plan.source}, and the flow goes on")
+        yield Line(f"  the failover is cancelled: consumers and producers stay at {plan.source}, and the flow goes on")
         return
     yield Line("")
     rows = [
@@ -86,10 +92,10 @@ def failback_lines(plan: FailbackPlan) -> Iterator[Line]:
         for one in plan.topics
         if one.is_copied or one.diverged
     ]
-    titles = ("copy", "new records", "original", "never crossed", "")
-    found = aligned(titles, rows, right=("new records", "never crossed"), indent=2)
-    nothing = "nothing came to the copies meanwhile, and nothing is left at the originals"
-    yield from found or [Line(f"  {nothing if plan.topics else 'no original is there that could be copied back into'}")]
+    titles = ("copy", "new records", "original", "never copied", "")
+    found = aligned(titles, rows, right=("new records", "never copied"), indent=2)
+    nothing = "the copies have no new records, and the originals have none that were not copied"
+    yield from found or [Line(f"  {nothing if plan.topics else 'no original exists to copy back into'}")]
     yield Line("")
     yield from groups_lines(plan.groups, plan.target, plan.source)
     yield from _without_lines(plan.without)
@@ -99,19 +105,19 @@ def failback_lines(plan: FailbackPlan) -> Iterator[Line]:
 
 def _becomes(plan: FailbackPlan, one: Returning) -> str | Line:
     if plan.cuts[one.topic].anew == "made":
-        return f"{one.topic} was made anew: its copy is copied back as a whole"
+        return f"{one.topic} was made again: its whole copy is copied back"
     if one.is_diverged and not one.is_rebuilt:
         return Line(f"diverged: refused without --rebuild {one.topic}", style="red")
     if one.is_rebuilt:
-        away = f"{counted(one.dropped, 'record')} of {plan.source} exported and dropped"
-        return Line(f"{away}; made anew, and the copy copied back as a whole", style="red")
+        away = f"{counted(one.dropped, 'record')} of {plan.source} exported and deleted"
+        return Line(f"{away}; then made again from its whole copy", style="red")
     if one.is_copied:
         return "copied back"
-    return f"crosses when the flow goes on, as nothing came to {one.remote}"
+    return f"copied when the flow goes on, as {one.remote} has no new records"
 
 
 def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[Line]:
-    """Yield where positions of groups go on at the other side."""
+    """Yield the position of each group on the other side, and which groups go back."""
     rows = [
         [
             one.group,
@@ -127,16 +133,16 @@ def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[L
     ]
     titles = ("group", f"at {here}", "offset", "lag", f"at {there}", "now", "goes on at", "")
     found = aligned(titles, rows, right=("offset", "lag", "now", "goes on at"), indent=2)
-    yield from found or [Line("  no group has a position to be moved")]
+    yield from found or [Line("  no group has a position to move")]
     for one in groups:
         if one.back:
             goes = f"group {one.group} goes back by {one.back:,} in {one.to_topic}/{one.partition}"
-            stands = f"it stands at {one.before:,} at {there}, and reads again from {one.to_offset:,} on"
+            stands = f"its offset at {there} is {one.before:,}, and it reads again from {one.to_offset:,} on"
             yield Line(f"  ! {goes}: {stands}; --only-forward keeps it", style="yellow")
 
 
 def further_lines(left: Iterable[Carried], there: str) -> Iterator[Line]:
-    """Yield which positions were left as they are on the other side, as their groups stand further there."""
+    """Yield the positions that were left unchanged on the other side, as their groups are further on there."""
     for one in left:
         place = f"group {one.group}: {one.to_topic}/{one.partition} stays at {one.before:,} at {there}"
         yield Line(f"{place}, it would go on at {one.to_offset:,}", style="yellow")
@@ -179,12 +185,12 @@ def failback_json(plan: FailbackPlan) -> dict[str, Any]:
 
 
 def further_json(left: Iterable[Carried]) -> dict[str, Any]:
-    """Return the positions that were left as they are, as JSON types."""
+    """Return the positions that were left unchanged, as JSON types."""
     return {"further": [_json(one) for one in left]}
 
 
 def _json(one: Crossing | Carried | Returning) -> dict[str, Any]:
-    """Return a value as JSON types, its names written as JSON's usually are."""
+    """Return a value as JSON types, with names in camel case."""
     return {
         _CAPITAL.sub(lambda found: found[1].upper(), name): value
         for name, value in asdict(one).items()
@@ -223,12 +229,12 @@ def _acl(step: AclChange) -> dict[str, str]:
 def outcome_json(
     plan: dict[str, Any], acls: Plan, committed: int | None, problems: Iterable[Problem]
 ) -> dict[str, Any]:
-    """Return what became of a failover or a failback as JSON types.
+    """Return the outcome of a failover or a failback as JSON types.
 
     Args:
         plan: what `failover_json` or `failback_json` returned.
         acls: which ACLs change with it.
-        committed: how many positions were committed; None where nothing was tried (`--dry-run`).
+        committed: the number of committed positions; None with `--dry-run`.
         problems: what went wrong.
     """
     return {

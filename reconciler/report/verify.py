@@ -21,7 +21,7 @@ _ASIDE = {
     "expired": "deleted by retention on one side",
     "aside": "put aside (dlq)",
     "repeated": "repeated, as at-least-once may",
-    "others": "copied there by other flows, as far as can be told",
+    "others": "copied there by other flows, as far as is known",
     "behind": "offsets not copied yet",
 }
 

@@ -171,9 +171,11 @@ async def _find(source: LogReader, target: LogReader, bounds: SliceBounds, progr
         progress.source, progress.target = pair
         return
     if bounds.is_shared:
-        message = "other flows copy there, too, and neither records nor an offset sync tell where this one's begin"
+        message = (
+            "other flows copy there, too, and this one's first record is found neither by records nor by an offset sync"
+        )
         raise NoBeginning(message)
-    what = "neither what they hold nor an offset sync tells where the copy begins: is it a copy of this topic?"
+    what = "the copy's first record is found neither by records nor by an offset sync: is it a copy of this topic?"
     progress.findings.add(Difference("unrelated", progress.source, progress.target, what))
     progress.is_done = True
 

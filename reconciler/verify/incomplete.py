@@ -15,7 +15,7 @@ from reconciler.state.status import StatusReader, newest_runs
 from reconciler.verify.ends import Number
 from reconciler.verify.slices import SliceBounds, SliceProgress
 
-_LATER = "run it again when they are copied; --copied-only asks for what is copied alone"
+_LATER = "run it again when they are copied; --copied-only checks copied records alone"
 
 
 def reasons(spec: FlowSpec) -> dict[Number, str]:
@@ -63,7 +63,7 @@ def lacking(
         if failed_over:
             reason, remedy = "the flow is failed over", "`anabranch failback` ends that; --copied-only leaves them out"
         elif reason != "not copied yet":
-            remedy = f"`anabranch status` tells what to do; {_LATER}"
+            remedy = f"`anabranch status` shows what to do; {_LATER}"
         message = f"{_offsets(behind)} of {log} {'is' if behind == 1 else 'are'} not copied: {reason}"
         found.append(Problem("AB651", where, message, remedy))
     if bounds.held:

@@ -66,7 +66,7 @@ def objections(path: str, spec: FlowSpec, kept: Origin, now: Origin) -> Iterator
     for cluster, before, found in ((spec.source, kept.source, now.source), (spec.target, kept.target, now.target)):
         if before != found:
             what = f"flow {name} was compared on a cluster with the id {before or 'unknown'}; {cluster.where} is "
-            yield Problem("AB614", where, f"{what}{found or 'one that tells none'}", _DELETE)
+            yield Problem("AB614", where, f"{what}{found or 'one of an unknown cluster'}", _DELETE)
 
 
 def made_anew(path: str, spec: FlowSpec, bounds: list[SliceBounds]) -> list[Problem]:

@@ -186,8 +186,8 @@ class Survey:
         except BrokerError as error:
             if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise
-        what = f"offset syncs are not told: {refused(self._spec.target, 'READ', f'topic {topic}').message}"
-        remedy = "where a copy begins only its records tell; grant READ on the topic"
+        what = f"offset syncs cannot be read: {refused(self._spec.target, 'READ', f'topic {topic}').message}"
+        remedy = "where copies begin is then found from their records alone; grant READ on the topic"
         self._warn(Problem("AB612", self._spec.target.where, what, remedy))
         return {}
 
@@ -299,7 +299,7 @@ class Survey:
             answer = self._offsets(admin, group)
         except KafkaException as error:
             why = _why(self._spec.target, error.args[0], "DESCRIBE", f"group {group}")
-            what = f"group {group} does not tell what is copied: {why}"
+            what = f"the positions of group {group} cannot be read: {why}"
             remedy = "what is missing at the end of copies counts as not copied yet; grant DESCRIBE on the group"
             self._warn(Problem("AB612", self._spec.target.where, what, remedy))
             return {}
@@ -329,7 +329,7 @@ class Survey:
                 policy = answer.result()["cleanup.policy"].value or ""
             except KafkaException as error:
                 why = _why(cluster, error.args[0], "DESCRIBE_CONFIGS", f"topic {resource.name}")
-                what = f"cleanup.policy is not told: {why}"
+                what = f"cleanup.policy cannot be read: {why}"
                 remedy = "what compaction took counts as lost; grant DESCRIBE_CONFIGS on the topic"
                 self._warn(Problem("AB612", f"{cluster.where}, topic {resource.name}", what, remedy))
                 continue

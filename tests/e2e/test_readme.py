@@ -69,7 +69,7 @@ def test_its_commands_do_what_it_says(make_clusters: MakeClusters, tmp_path: Pat
     assert "us-east → eu-west" in said["status payments.yaml"]
     assert "no difference: 2,000 records are the same" in said["verify payments.yaml"]
     moved = said["failover payments.yaml --flow us-east-eu-west --dry-run"]
-    assert "everybody goes from us-east to eu-west" in moved
+    assert "consumers and producers move from us-east to eu-west" in moved
     clusters = {"us-east": declared("us-east", east), "eu-west": declared("eu-west", west)}
     for source, target in (("us-east", "eu-west"), ("eu-west", "us-east")):
         for topic in ("orders", "users"):

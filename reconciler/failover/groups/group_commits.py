@@ -81,4 +81,4 @@ def refused(alias: str, move: Move, problem: Problem) -> Problem:
         f"anabranch offsets write FILE --cluster {alias} --group {quote(move.owner)} --topic {move.topic} "
         f"--partition {move.partition} --to {move.after}"
     )
-    return Problem(problem.code, where, message, f"{problem.remedy}; it is `{command}`")
+    return Problem(problem.code, where, message, f"{problem.remedy}; the command is `{command}`")

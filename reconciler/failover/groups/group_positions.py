@@ -240,7 +240,7 @@ def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequen
     with Translator(None, topology.clusters[flow.target], flow, topology.name) as translator:
         translator.refresh({(names[one.topic], one.partition) for one in told})
         for one in told:
-            original, why = names[one.topic], "as the last checkpoint tells"
+            original, why = names[one.topic], "from its last checkpoint"
             # The copy may have come further since it was written.
             now = translator.downstream(original, one.partition, one.upstream)
             to_offset = one.downstream if now.how == "unknown" else now.offset
@@ -259,7 +259,7 @@ def demanded(chosen: Sequence[str] | None) -> list[str]:
 
 def _no_checkpoint(cluster: Cluster, flow: Flow, group: str) -> Problem:
     where = f"{cluster.where}, flow {flow.name}, group {group}"
-    message = f"no checkpoint of cluster {flow.source} tells where it is in the flow's topics"
+    message = f"it has no checkpoint from cluster {flow.source} in the flow's topics"
     return Problem("AB625", where, message, "correct the name, or leave it out and set it by hand: `offsets write`")
 
 
@@ -292,18 +292,19 @@ def without_place(found: Iterable[Carried], alias: str) -> Iterator[WithoutPlace
     """Yield the groups of which a position cannot be told on the other side, each once for each position."""
     for one in found:
         if one.to_offset is None:
-            place = f"where offset {one.offset} of {one.topic}/{one.partition} is in {one.to_topic} on {alias}"
-            yield WithoutPlace(one.group, f"{place} cannot be told: {one.why}")
+            place = f"offset {one.offset} of {one.topic}/{one.partition}"
+            why = f"{place} cannot be translated to {one.to_topic} on {alias}: {one.why}"
+            yield WithoutPlace(one.group, why)
 
 
 def untranslated(found: Iterable[Carried], alias: str, allowed: Allowance) -> list[Problem]:
     """Return the positions that cannot be told on the other side, of groups that are not allowed to go without."""
-    remedy = "set it by hand with `offsets write` when everybody is there, or leave the group out with --group"
+    remedy = "commit it with `offsets write` after the move, or leave the group out with --group"
     return [
         Problem(
             "AB710",
             f"group {one.group}, topic {one.topic}, partition {one.partition}",
-            f"where offset {one.offset} is in {one.to_topic} on {alias} cannot be told: {one.why}",
+            f"offset {one.offset} cannot be translated to {one.to_topic} on {alias}: {one.why}",
             remedy,
         )
         for one in found

@@ -73,7 +73,7 @@ class Readers:
         if self._source is None:
             if not self._has_checkpoints:
                 why = f"there are no checkpoints at {target} of the flow's topics, so no group is moved"
-                yield WithoutPlace(EVERY, f"{why}: `anabranch offsets write` does that")
+                yield WithoutPlace(EVERY, f"{why}: set positions with `anabranch offsets write`")
             return
         ways = self._ways(self._source)
         yield from group_positions.not_moved(self._source, self._topics(found, ways), self._chosen, self._flow)
@@ -94,9 +94,9 @@ class Readers:
             return
         if not self._has_checkpoints:
             return
-        yield f"groups go on where their last checkpoints tell: {self._looked()}; what they read since they read again"
+        yield f"groups go on at their last checkpoints ({self._age()}): records read since then are read again"
         if any((one.source, one.target) == (target, source) for one in self._topology.flows if one.enabled):
-            yield f"where they stood at {source} in copies of {target}'s topics nobody tells: see to these by hand"
+            yield f"their positions at {source} in copies of {target}'s topics are unknown: set these by hand"
 
     def _ways(self, source: Groups) -> group_positions.Paths:
         """Return the ways from the source; none leads into a copy of what its flow takes no longer."""
@@ -118,11 +118,11 @@ class Readers:
         some = list(found)
         return {one.topic for one in some} - group_positions.copied(self._flow, ways, some, self._target.partitions)
 
-    def _looked(self) -> str:
-        """Say when groups were last looked at."""
+    def _age(self) -> str:
+        """Return in words how old the newest checkpoints are."""
         looks = LastLooks(self._target.cluster, self._topology.name)
         try:
             last = looks.current().get(self._flow.name)
         finally:
             looks.close()
-        return "it is not known of when" if last is None else f"{max(0, time.time() - last.time):.0f} s old"
+        return "checkpoint age unknown" if last is None else f"{max(0, time.time() - last.time):.0f} s old"

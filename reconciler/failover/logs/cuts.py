@@ -203,4 +203,4 @@ def remembered(cluster: Cluster, topology: str, flow: str, logs: Iterable[Log]) 
 
 def _no_leader(cluster: Cluster, log: Log) -> Problem:
     where = f"{cluster.where}, topic {log[0]}, partition {log[1]}"
-    return Problem("AB630", where, "its log cannot be looked at: it has no leader now", "wait until its brokers are up")
+    return Problem("AB630", where, "its log cannot be read: it has no leader now", "wait until its brokers are up")

@@ -54,11 +54,11 @@ class Divergence:
             if not there or not (here or cut.anew == "wanted"):
                 missing = self._target.cluster.alias if not there else self._source.cluster.alias
                 name = cut.remote if not there else topic
-                what = f"topic {name} is not there at {missing}, or hidden: {cut.remote} is not copied back"
+                what = f"topic {name} does not exist at {missing}, or is not visible: {cut.remote} is not copied back"
                 came = self._came(cut, there) if cut.remote not in others else 0
                 if came and topic not in self._without:
                     problems.append(_original_gone(self._source, cut, there, came))
-                left_out.append(f"{what}, and {came:,} offsets that came to it stay there" if came else what)
+                left_out.append(f"{what}, and its {came:,} new offsets stay there" if came else what)
                 continue
             if cut.remote in others:
                 if (count := self._held(cut.remote)) == 0:
@@ -170,8 +170,8 @@ class Divergence:
                 "AB713",
                 f"{self._source.cluster.where}, topic {new.topic}, partition {new.partition}",
                 f"of {counts[new]:,} records from offset {new.first} on {came_counts[old]:,} came back: the others "
-                "were written there meanwhile, and never cross",
-                f"write them once more: {old.topic} lacks them, and `verify` names them",
+                "were written there during the failover, and are never copied",
+                f"produce them again: {old.topic} lacks them, and `verify` names them",
             )
             for old, new in pairs
             # Where nothing came the flow goes on where it was.
@@ -225,26 +225,26 @@ def grown_since_export(groups: Groups, log: Log) -> Problem:
     """Return the problem that an original has grown since its records were exported."""
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
     message = "it was written to after its records were exported: it was not deleted"
-    return Problem("AB712", where, message, "stop who writes there, and run failback again, exporting elsewhere")
+    return Problem("AB712", where, message, "stop its producers, and run failback again with another export")
 
 
 def _original_gone(groups: Groups, cut: Cut, partitions: int, came: int) -> Problem:
-    message = f"it is not there, or hidden from us, and {came:,} offsets came to its copy {cut.remote}"
+    message = f"it does not exist, or is not visible, and its copy {cut.remote} has {came:,} new offsets"
     remedy = (
-        f"make it, empty, with {partitions} partitions: then its copy is copied back as a whole; or let us see it "
-        f"(DESCRIBE); or --leave-out {cut.topic}: what came stays in the copy"
+        f"create it, empty, with {partitions} partitions, and the whole copy is copied back; or grant DESCRIBE on it; "
+        f"or --leave-out {cut.topic}: the new records stay in the copy"
     )
     return Problem("AB715", f"{groups.cluster.where}, topic {cut.topic}", message, remedy)
 
 
 def _made_anew(groups: Groups, cut: Cut, count: int) -> Problem:
-    message = f"it was made anew since it was cut: which of its {count:,} records are to come back nobody can tell"
-    remedy = "take what it holds to where it is needed, delete it, and run failback again: it is left out then"
+    message = f"it was deleted and made again since its cut: which of its {count:,} records are new is unknown"
+    remedy = "copy its records to where they are needed, delete it, and run failback again: it is left out then"
     return Problem("AB714", f"{groups.cluster.where}, topic {cut.remote}", message, remedy)
 
 
 def _is_open(groups: Groups, log: Log, bounds: LogBounds, holder: TransactionHolder | None) -> Problem:
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
     held = f"{bounds.end - bounds.stable:,} offsets from {bounds.stable} on stand behind"
-    message = f"{held} {holder or 'a transaction that has just ended'}: what it holds cannot be told apart yet"
+    message = f"{held} {holder or 'a transaction that has just ended'}: whether they are committed is not known yet"
     return Problem("AB706", where, message, "end its producer, or wait until the transaction has timed out")

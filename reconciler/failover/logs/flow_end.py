@@ -66,7 +66,7 @@ class FlowEnd:
         try:
             self._loop.run(partial(when_ready, self._loop, ask_once, COORDINATOR_NOT_READY, _SECONDS))
         except ConnectionLost as error:
-            message = f"the members of group {self._group} are not told: {error}"
+            message = f"the members of group {self._group} cannot be listed: {error}"
             raise unreachable(self._cluster, message) from None
         except BrokerError as error:
             if error.code == ErrorCode.GROUP_AUTHORIZATION_FAILED:

@@ -89,7 +89,7 @@ def log_states(cluster: Cluster, logs: Collection[Log], seconds: float = _SECOND
         if logs:
             loop.run(ask_all)
     except ConnectionLost as error:
-        raise unreachable(cluster, f"logs cannot be looked at: {error}") from None
+        raise unreachable(cluster, f"logs cannot be read: {error}") from None
     finally:
         wire.close()
         loop.close()

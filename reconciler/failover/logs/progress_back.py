@@ -101,8 +101,8 @@ class ProgressBack:
                 begun = ((0, 0),) * len(cut.ends) if cut.anew else cut.ends
                 found[cut.topic] = replace(cut, is_handed=False, anew="", ends=begun)
                 notices.append(
-                    f"somebody wrote to {cut.topic} at {self._source.cluster.alias} while {cut.remote} was copied "
-                    "back: what came back counts among the records that never crossed"
+                    f"another client wrote to {cut.topic} at {self._source.cluster.alias} while {cut.remote} was "
+                    "copied back: the records copied back count as never copied"
                 )
         return found, notices
 

@@ -53,7 +53,7 @@ class Originals:
     def notices(self, flow: Flow) -> Iterator[str]:
         """Yield in words what the readers of a plan should know of them."""
         for topic in sorted(self.gone):
-            yield f"topic {topic} is not there at {flow.source} any more: its copy has what was copied of it"
+            yield f"topic {topic} does not exist at {flow.source} any more: its copy has the records that were copied"
         for topic in sorted(self.anew):
             yield f"topic {topic} was deleted at {flow.source} and made again: nothing of it is in its copy"
 
@@ -154,7 +154,7 @@ def named(left: Collection[Crossing]) -> str:
     if unknown:
         more = f" and {len(unknown) - _MOST_NAMED:,} more" if len(unknown) > _MOST_NAMED else ""
         many = ", ".join(unknown[:_MOST_NAMED]) + more
-        said.append(f"of {many} it is not known: without a leader, or hidden from us")
+        said.append(f"unknown for {many}: no leader, or not visible")
     return "; ".join(said)
 
 

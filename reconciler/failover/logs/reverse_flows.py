@@ -101,7 +101,7 @@ def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: M
 def _grown(cluster: Cluster, log: Log) -> Problem:
     where = f"{cluster.where}, topic {log[0]}, partition {log[1]}"
     message = "it was written to while the plan was read: it and its copy have diverged, and nothing was copied back"
-    return Problem("AB705", where, message, "stop who writes there, then run failback again and read the new plan")
+    return Problem("AB705", where, message, "stop its producers, then run failback again and read the new plan")
 
 
 def runs_back(topology: str, source: Groups, flow: Flow, cuts: Iterable[Cut]) -> dict[Log, Runs]:

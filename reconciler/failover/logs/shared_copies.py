@@ -40,9 +40,9 @@ def shared_copies(topology: Topology, flow: Flow, target: Groups) -> list[Proble
         Problem(
             "AB716",
             f"{target.cluster.where}, topic {remote}",
-            f"it is a copy of flow {flow.name}, and {' and '.join(sorted(names))} fills it as well: which records came "
-            "later, and whose they are, nobody could tell",
-            "let them fill topics of their own (policy), or move consumers by hand: `anabranch offsets translate`",
+            f"it is a copy of flow {flow.name}, and {' and '.join(sorted(names))} fills it as well: which flow "
+            "later records are from could not be determined",
+            "give each flow topics of its own (policy), or move consumers by hand: `anabranch offsets translate`",
         )
         for remote, names in sorted(shared.items())
     ]

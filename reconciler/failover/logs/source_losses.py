@@ -169,7 +169,7 @@ def truncated(cluster: Cluster, reads: Mapping[Log, ReadPosition], seconds: floa
     try:
         loop.run(ask_all)
     except ConnectionLost as error:
-        raise unreachable(cluster, f"leader epochs are not told: {error}") from None
+        raise unreachable(cluster, f"leader epochs cannot be read: {error}") from None
     finally:
         wire.close()
         loop.close()
@@ -178,5 +178,5 @@ def truncated(cluster: Cluster, reads: Mapping[Log, ReadPosition], seconds: floa
 
 def _untold(cluster: Cluster, topic: str, partition: int, why: str) -> EnvironmentFault:
     where = f"{cluster.where}, topic {topic}, partition {partition}"
-    message = f"whether it has lost what was copied is not told: {why}"
+    message = f"whether it has lost copied records is unknown: {why}"
     return EnvironmentFault(Problem("AB630", where, message, "mend what the cluster names, then try again"))

@@ -49,7 +49,7 @@ class TopicIdentity:
             cut = asked[topic]
             if differ(target_id, there.get(cut.remote)):
                 del found[topic]
-                what = f"topic {cut.remote} was deleted at {self._flow.target} and made again by somebody else"
+                what = f"topic {cut.remote} was deleted at {self._flow.target} and made again by another client"
                 notes.append(f"{what}: it is not copied back")
             elif differ(source_id, here.get(topic)):
                 what = f"topic {topic} was deleted at {self._flow.source} and made again"
@@ -59,7 +59,7 @@ class TopicIdentity:
                 else:
                     others.add(topic)
                     found[topic] = replace(cut, ends=tuple((0, end) for _, end in cut.ends))
-                    notes.append(f"{what}: what it holds never crossed")
+                    notes.append(f"{what}: its records were never copied")
         return found, others, notes
 
     def _copied(self, cuts: Mapping[str, Cut]) -> dict[str, tuple[str | None, str | None]]:
@@ -103,8 +103,8 @@ def lookalikes(flow: Flow, aliases: Collection[str], names: Iterable[str], ours:
     if not found:
         return []
     more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
-    said = ", ".join(found[:_MOST_NAMED]) + more
-    return [f"called as copies would be, and none of them, so they stay at {flow.target} as they are: {said}"]
+    listed = ", ".join(found[:_MOST_NAMED]) + more
+    return [f"named like copies of this flow, but not copies of any: they stay at {flow.target} unchanged: {listed}"]
 
 
 def _would_be_copy(flow: Flow, aliases: Collection[str], name: str) -> bool:

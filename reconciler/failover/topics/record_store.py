@@ -60,7 +60,7 @@ def kept_headers(message: Message) -> list[tuple[str, bytes | None]]:
         return header_pairs(message)
     except Misfit as error:
         where = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
-        told = f"the record has {error}, which the client library cannot give, so it cannot be kept as it is"
+        told = f"the record has {error}, which the client library cannot return, so it cannot be kept as it is"
         remedy = "nothing was rebuilt; keep it with another tool, delete it (kafka-delete-records.sh), and try again"
         raise EnvironmentFault(Problem("AB717", where, told, remedy)) from None
 

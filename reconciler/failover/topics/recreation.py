@@ -76,9 +76,9 @@ def _replace(topics: Topics, where: str, topic: str, was: tuple[str | None, Shap
             topics.delete(topic, there.topic_id)
         elif _is_written(topics, topic, there.shape.partitions):
             # Records of somebody who was not asked are not deleted.
-            what = "was made by somebody else after it was deleted, and was written to"
+            what = "was made again by another client after it was deleted, and holds records"
             raise EnvironmentFault(
-                Problem("AB727", where, what, "look what it holds and who writes there; delete it, then run it again")
+                Problem("AB727", where, what, "check its records and its producers; delete it, then run it again")
             )
         elif there.shape == shape:
             return
@@ -86,8 +86,8 @@ def _replace(topics: Topics, where: str, topic: str, was: tuple[str | None, Shap
             # Made by brokers for whoever reads or writes there.
             topics.delete(topic, there.topic_id)
         if time.monotonic() > deadline:
-            what = f"is made by somebody else each time it is deleted, for {seconds:g} s"
-            raise EnvironmentFault(Problem("AB726", where, what, "stop who reads or writes there, then run it again"))
+            what = f"was made again by another client each time it was deleted, for {seconds:g} s"
+            raise EnvironmentFault(Problem("AB726", where, what, "stop its producers and consumers, then run it again"))
         time.sleep(_PAUSE_SECONDS if there is None else 0)
 
 

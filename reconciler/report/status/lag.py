@@ -67,10 +67,10 @@ def lag_lines(rows: Sequence[LagRow], start: str = "") -> list[Line]:
         start: the command that runs the flows, told where no task has said anything of any partition.
     """
     if not rows:
-        return [Line(f"no partitions: no task has said anything; start: {start}" if start else "no partitions")]
+        return [Line(f"no partitions: no task has reported; start: {start}" if start else "no partitions")]
     cells = [_cells(row) for row in rows]
     silent = dict.fromkeys(row.flow for row in rows if not row.is_live)
-    notes = [Line(f"{flow}: a task is silent; shown is what it said last", style="yellow") for flow in silent]
+    notes = [Line(f"{flow}: a task is silent; its last report is shown", style="yellow") for flow in silent]
     return aligned(_TITLES, cells, right=_NUMBERS) + notes
 
 

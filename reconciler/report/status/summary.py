@@ -314,7 +314,7 @@ def _flow_line(summary: FlowSummary, width: int) -> Line:
     elif summary.state == "destroyed":
         line.append(f"   {summary.in_force}; `anabranch apply` makes the copies anew", style="none")
     elif summary.silent_seconds is not None:
-        line.append(f"   last heard {seconds(summary.silent_seconds)} ago", style="none")
+        line.append(f"   last report {seconds(summary.silent_seconds)} ago", style="none")
         line.append(f"; its process waits for {summary.waiting}" if is_waited_for else "", style="none")
     return line
 

@@ -38,7 +38,7 @@ CHANGE_REASONS: dict[ChangeReason, str] = {
 OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
     "interrupted": "the apply that made it was interrupted",
     "flow-renamed": "its flow has another name now",
-    "grown": "somebody added partitions since the last apply",
+    "grown": "partitions were added since the last apply",
     "made-anew": "its original was made anew, and the copy goes on with that",
     "rebuilt": "its record was lost, and the records of copies prove it",
     "adopted": "it stood there before, and is adopted",

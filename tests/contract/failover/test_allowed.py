@@ -31,11 +31,11 @@ def test_nothing_is_left_that_was_not_named(make: MakePair) -> None:
         assert held["heldBy"].endswith(f", transactional id {name}")
         assert [one["group"] for one in plan["withoutPlace"]] == [only]
         text = " ".join(pair.over("--dry-run").out.split())
-        assert f"group {group} goes back by 40 in {pair.topic}/0: it stands at 80 at west" in text
+        assert f"group {group} goes back by 40 in {pair.topic}/0: its offset at west is 80" in text
         assert f"10 records of {pair.topic}/1 stand behind an open transaction of producer" in text
         refused = pair.over("--yes")
         assert refused.code == 4, refused
-        assert "18 records of east would stay behind" in refused.err
+        assert "18 records of east would be left behind" in refused.err
         assert [refused.err.count(code) for code in ("[AB729]", "[AB730]", "[AB731]")] == [1, 1, 1]
         for options in (
             ("--leave-behind", 17, "--without-group", only),
@@ -70,8 +70,8 @@ def test_what_comes_while_the_flow_ends_counts_as_well(make: MakePair, monkeypat
         patch.setattr(Failover, "wait_until_ended", meanwhile)
         said = pair.over("--yes")
     assert (said.code, "[AB729]" in said.err, pair.phase) == (4, True, "ending"), said
-    assert "1 record of east would stay behind" in said.err
-    assert "the flow has ended, and nobody was moved: `anabranch failback` calls it off" in said.err
+    assert "1 record of east would be left behind" in said.err
+    assert "the flow has ended, and no offsets were committed: `anabranch failback` cancels the failover" in said.err
     assert offsets_of(pair.west, group) == {}
     # It is a decision still: the same line is refused, and is not a way around it.
     assert (pair.over("--yes").code, pair.phase) == (4, "ending")

@@ -121,7 +121,7 @@ def test_what_a_copy_has_lost_is_kept_and_what_its_original_has_deleted_is_in_no
     assert (nowhere.code, nowhere.err.count("[AB708]"), pair.phase) == (1, 2, "over"), nowhere
     assert f"topic {lossy}: 47 records of it would be dropped" in nowhere.err
     assert f"topic {whole}: 7 records of it would be dropped" in nowhere.err
-    assert "47 records of east exported and dropped" in " ".join(nowhere.out.split())
+    assert "47 records of east exported and deleted" in " ".join(nowhere.out.split())
 
     place = f"{pair.topic}-kept" if option == "--export-topic" else str(tmp_path / "kept")
     back = pair.back(*wishes, option, place)

@@ -108,7 +108,7 @@ def test_what_the_source_has_lost_comes_back_or_has_diverged(
     assert log_end(here, topic) == end + 5
     refused = pair.back("--yes")
     assert (refused.code, "[AB705]" in refused.err, pair.phase) == (4, True, "over"), refused
-    assert "has 5 records that never crossed" in refused.err
+    assert "has 5 records that were never copied" in refused.err
     assert f"its copy {topic} has 15 new ones" in refused.err
     kept = tmp_path / "kept"
     own = read_from(pair.east, topic, end)

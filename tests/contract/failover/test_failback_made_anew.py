@@ -71,7 +71,7 @@ def test_an_original_made_anew_is_not_taken_for_the_old_one(make: MakePair, offs
     before = positions(pair)
     back = pair.back("--yes")
     assert (back.code, pair.phase, positions(pair)) == (0, None, before), back
-    assert f"topic {pair.topic} was deleted at east and made again: what it holds never crossed" in " ".join(
+    assert f"topic {pair.topic} was deleted at east and made again: its records were never copied" in " ".join(
         back.out.split()
     )
     found = gone_on(pair)
@@ -90,7 +90,7 @@ def test_an_original_made_anew_gets_nothing_that_came_behind_its_own(
     made_anew(pair.east, pair, 60)
     refused = pair.back("--yes")
     assert (refused.code, "[AB705]" in refused.err, pair.phase) == (4, True, "over"), refused
-    assert "has 60 records that never crossed" in refused.err
+    assert "has 60 records that were never copied" in refused.err
     kept = tmp_path / "kept"
     back = pair.back("--yes", "--rebuild", pair.topic, "--export", kept)
     assert (back.code, pair.phase) == (0, None), back

@@ -41,11 +41,11 @@ def test_what_was_made_meanwhile_is_told_and_nothing_is_mixed(make: MakePair, tm
     shown = pair.back("--dry-run")
     said = " ".join(shown.out.split())
     assert (shown.code, "[AB705]" in shown.err, pair.phase) == (4, True, "over"), shown
-    assert f"so they stay at west as they are: {new}" in said
+    assert f"they stay at west unchanged: {new}" in said
     assert f"topic {empty} was deleted at east and made again, and is empty: {empty} is copied back as a whole" in said
-    assert f"topic {filled} was deleted at east and made again: what it holds never crossed" in said
-    assert f"topic {copied} is not there at west, or hidden: {copied} is not copied back" in said
-    assert f"topic {filled}: it has 9 records that never crossed, and its copy {filled} has 5 new ones" in shown.err
+    assert f"topic {filled} was deleted at east and made again: its records were never copied" in said
+    assert f"topic {copied} does not exist at west, or is not visible: {copied} is not copied back" in said
+    assert f"topic {filled}: it has 9 records that were never copied, and its copy {filled} has 5 new ones" in shown.err
 
     original = read_from(pair.east, copied, 0)
     back = pair.back("--yes", "--rebuild", filled, "--export", tmp_path)

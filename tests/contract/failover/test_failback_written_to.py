@@ -43,8 +43,8 @@ def test_as_many_records_of_others_are_not_taken_for_what_came_back(
     write(pair.east, pair.topic, named("other", 10))
     refused = pair.back("--yes")
     assert (refused.code, "[AB705]" in refused.err, pair.phase) == (4, True, "returning"), refused
-    assert "has 10 records that never crossed" in refused.err
-    assert f"somebody wrote to {pair.topic} at east while" in refused.out
+    assert "has 10 records that were never copied" in refused.err
+    assert f"another client wrote to {pair.topic} at east while" in refused.out
     kept = tmp_path / "kept"
     with monkeypatch.context() as patch:
         patch.setattr(failbacks, "_copy_back", break_off)
@@ -101,7 +101,7 @@ def test_who_writes_between_look_and_handing_over_is_noticed(make: MakePair, mon
     assert "written to while the plan was read" in refused.err
     monkeypatch.setattr(Failback, "begin", begin)
     refused = pair.back("--yes")
-    assert (refused.code, "has 3 records that never crossed" in refused.err) == (4, True), refused
+    assert (refused.code, "has 3 records that were never copied" in refused.err) == (4, True), refused
 
 
 @pytest.mark.parametrize("records", [3, 10])
@@ -122,7 +122,7 @@ def test_who_writes_right_after_handing_over_is_noticed(
     refused = pair.back("--yes")
     # Ten and the end of their transaction are as much as the copy has: by their ends alone nothing is left to copy.
     assert (refused.code, "[AB705]" in refused.err, pair.phase) == (4, True, "returning"), refused
-    assert f"has {records} records that never crossed" in refused.err
+    assert f"has {records} records that were never copied" in refused.err
 
 
 @pytest.mark.parametrize("offsets", MOSTLY_TRANSLATED)

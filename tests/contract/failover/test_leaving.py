@@ -42,7 +42,7 @@ def test_who_cannot_be_asked_is_not_caught_up_with(pair: Pair, monkeypatch: pyte
     monkeypatch.setattr(Groups, "bounds", without_a_leader)
     said = pair.over("--yes", "--until-caught-up", "--patience", 1)
     assert (said.code, "[AB707]" in said.err, pair.phase) == (1, True, None), said
-    assert f"of {pair.topic}/1 it is not known: without a leader, or hidden from us" in said.err
+    assert f"unknown for {pair.topic}/1: no leader, or not visible" in said.err
     monkeypatch.undo()
     done = pair.over("--yes", "--until-caught-up")
     assert (done.code, pair.phase) == (0, "over"), done
@@ -101,7 +101,9 @@ def test_what_is_left_out_of_copies_is_left_out_of_what_is_not_copied(make: Make
         (gone, 0),
         (anew, 0),
     }
-    assert f"topic {gone} is not there at east any more: its copy has what was copied of it" in shown["notices"]
+    assert (
+        f"topic {gone} does not exist at east any more: its copy has the records that were copied" in shown["notices"]
+    )
     out = f"the flow takes the original of {excluded} no longer: that copy stays as it is, as do its readers"
     assert out in shown["notices"]
     assert [(one["topic"], one["toOffset"]) for one in shown["groups"]] == [(pair.topic, 40)]
@@ -126,7 +128,7 @@ def test_a_flow_that_was_asked_to_end_does_not_catch_up_any_more(pair: Pair) -> 
     said = pair.over("--yes", "--until-caught-up")
     assert (said.code, "[AB707]" in said.err, pair.phase) == (1, True, "ending"), said
     assert "1 record is not copied" in said.err
-    assert "`anabranch failback` calls it off" in said.err
+    assert "`anabranch failback` cancels the failover" in said.err
     assert pair.over("--yes", "--leave-behind", 1).code == 0
     # The copy has as many records as the original by now, and still not the one that never crossed.
     write(pair.west, pair.topic, ["new"])

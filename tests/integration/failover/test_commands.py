@@ -277,7 +277,7 @@ def back(
     side_by_side(cases, write_and_read_half)
     stayed = set(values(east, cases["plain"].topic)) - set(values(west, cases["plain"].remote))
     refused = run("failback", file, "--flow", "over", "--dry-run", code=REFUSED)
-    assert f"{len(stayed):,} records that never crossed" in refused.stderr, refused
+    assert f"{len(stayed):,} records that were never copied" in refused.stderr, refused
     for flow in ("over", "there"):
         rebuild = ["--rebuild", cases["plain"].topic, "--export", folder / "kept"] if flow == "over" else []
         moved = json.loads(run("failback", file, "--flow", flow, "--yes", "--format", "json", *rebuild).stdout)

@@ -29,10 +29,10 @@ def refusals(*found: Crossing, ended: bool = False, **allowed: int | None) -> li
 def test_records_that_stay_behind_need_their_number() -> None:
     (problem,) = refusals(ORDERS)
     assert (problem.code, problem.where) == ("AB729", WHERE)
-    assert problem.message == "32,316 records of east would stay behind: nobody sees them at the target"
+    assert problem.message == "32,316 records of east would be left behind: consumers at the target do not get them"
     assert problem.remedy.startswith("`--leave-behind 32316` leaves them")
     (more,) = refusals(ORDERS, records=30_000)
-    assert more.message.endswith("at the target, more than the 30,000 that may be left")
+    assert more.message.endswith("do not get them, more than the 30,000 that may be left")
     assert refusals(ORDERS, records=32_316) == refusals(ORDERS, records=40_000) == []
     assert refusals(replace(ORDERS, waiting=0)) == refusals() == []
 
@@ -44,18 +44,18 @@ def test_records_behind_open_transactions_count_and_are_named() -> None:
     assert held.message.startswith("10 of its records stand behind an open transaction of producer 7: ")
     assert refusals(ORDERS, OPEN, records=32_326) == []
     many = [replace(OPEN, partition=number) for number in range(13)]
-    assert refusals(*many)[-1].message == "30 records of 3 partitions more wait likewise"
+    assert refusals(*many)[-1].message == "30 records of 3 more partitions wait for transactions too"
 
 
 def test_a_number_that_is_not_known_is_to_be_allowed_as_such() -> None:
     (problem,) = refusals(ORDERS, AWAY, records=1_000_000)
-    assert problem.message == "how many records of east would stay behind is not known (away/2)"
+    assert problem.message == "how many records of east would be left behind is unknown (away/2)"
     assert "--leave-behind unknown" in problem.remedy
     assert refusals(ORDERS, AWAY, records=None) == []
     # Where it is known, nothing was seen that is allowed by that; once the flow has ended it was.
     assert [one.code for one in refusals(ORDERS, records=None)] == ["AB729"]
     assert refusals(ORDERS, ended=True, records=None) == []
-    assert "`anabranch failback` calls it off" in refusals(ORDERS, ended=True)[0].message
+    assert "`anabranch failback` cancels the failover" in refusals(ORDERS, ended=True)[0].message
 
 
 def test_groups_without_a_place_need_their_names() -> None:
@@ -67,7 +67,7 @@ def test_groups_without_a_place_need_their_names() -> None:
         ("AB730", f"{WHERE}, group app-1"),
         ("AB730", f"{WHERE}, group team+app"),
     ]
-    assert problems[0].message.endswith("reads t2, which has no copy at west, and 2 more such places")
+    assert problems[0].message.endswith("reads t2, which has no copy at west, and 2 more such positions")
     assert problems[0].remedy.startswith("`--without-group 'a b'` goes on without it")
     # A name is that group, whatever it means as an expression.
     for groups in (("a b", "team+app", "app-.*"), ("all",)):
@@ -102,7 +102,7 @@ def test_a_plan_shows_where_groups_stand_now_and_how_far_they_go_back() -> None:
     assert "new h-x/0 600 400 src.h-x/0 - 600" in lines
     back = [line for line in lines if "goes back" in line]
     assert back == [
-        "! group moved goes back by 300 in src.h-x/0: it stands at 900 at west, and reads again from 600 on; "
+        "! group moved goes back by 300 in src.h-x/0: its offset at west is 900, and it reads again from 600 on; "
         "--only-forward keeps it"
     ]
     # What is left where it is, is not committed whatever is asked.
@@ -115,7 +115,7 @@ def test_a_plan_names_what_is_held_back_and_who_has_no_place() -> None:
     lines = said(shown)
     held = "! 10 records of bills/0 stand behind an open transaction of producer 7: they are not copied before it ends"
     assert held in lines
-    assert "32,326 records of east would stay behind: nobody sees them at west" in lines
+    assert "32,326 records of east would be left behind: consumers at west do not get them" in lines
     assert [line for line in lines if line.startswith("! group a") or "checkpoints" in line] == [
         "! group a: reads late",
         "! no checkpoints",

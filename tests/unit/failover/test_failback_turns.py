@@ -105,5 +105,5 @@ def test_a_failover_that_has_only_begun_is_called_off(
 
 def test_what_is_called_off_is_told_without_groups() -> None:
     lines = [line.plain for line in failback_lines(plan("ending"))]
-    assert lines[-1] == "  the failover is called off: everybody stays at east, and the flow goes on"
+    assert lines[-1] == "  the failover is cancelled: consumers and producers stay at east, and the flow goes on"
     assert not any("group" in line for line in lines)

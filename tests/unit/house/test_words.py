@@ -55,7 +55,7 @@ MOST_IN_MESSAGES: dict[str, int] = {
     "declare": 16,
     "demo": 0,
     "embedded": 1,
-    "failover": 42,
+    "failover": 2,
     "model": 29,
     "observe": 1,
     "operate": 30,

@@ -77,13 +77,13 @@ def test_the_table_lines_up() -> None:
 def test_old_words_are_said_to_be_old() -> None:
     _, row, note = lag_lines(rows(said(partition(0, 5, 5), ago=60)))
     assert row.plain.split()[:3] == ["east-west", "orders/0", "silent"]
-    assert note.plain == "east-west: a task is silent; shown is what it said last"
+    assert note.plain == "east-west: a task is silent; its last report is shown"
 
 
 def test_nothing_to_show_is_said() -> None:
     assert [line.plain for line in lag_lines([])] == ["no partitions"]
     (line,) = lag_lines([], "anabranch replicate shop.yaml")
-    assert line.plain == "no partitions: no task has said anything; start: anabranch replicate shop.yaml"
+    assert line.plain == "no partitions: no task has reported; start: anabranch replicate shop.yaml"
 
 
 def test_json_has_each_partition_in_order() -> None:

@@ -134,7 +134,7 @@ def test_a_waiting_flow_says_what_for() -> None:
     ("ago", "words"), [(12, "12 s"), (59, "59 s"), (120, "2 min"), (3 * 3_600, "3 h"), (5 * 86_400, "5 d")]
 )
 def test_a_lost_flow_says_when_it_was_heard(ago: float, words: str) -> None:
-    assert lines(said(partition(0, 1, 1), ago=ago)) == [f"east → west   lost        last heard {words} ago"]
+    assert lines(said(partition(0, 1, 1), ago=ago)) == [f"east → west   lost        last report {words} ago"]
 
 
 def test_a_flow_without_any_word_is_not_running() -> None:

@@ -86,7 +86,7 @@ def test_a_task_that_hangs_is_not_hidden_by_what_its_process_says() -> None:
     words = said(partition(0, 1, 1), ago=40), of_process("run", "a word of its task 0, which has stopped talking")
     assert summary(*words).silent_seconds == 40
     assert lines(*words)[0].endswith(
-        "lost        last heard 40 s ago; its process waits for a word of its task 0, which has stopped talking"
+        "lost        last report 40 s ago; its process waits for a word of its task 0, which has stopped talking"
     )
 
 

@@ -201,7 +201,7 @@ def test_what_makes_it_say_less_is_told_again_the_next_time(
     class Unsure(FakeSurvey):
         def __init__(self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None], rate: float | None) -> None:
             super().__init__(spec, wanted, warn, rate)
-            warn(Problem("AB612", "topic orders", "cleanup.policy is not told", ""))
+            warn(Problem("AB612", "topic orders", "cleanup.policy cannot be read", ""))
 
     monkeypatch.setattr(drive, "Survey", Unsure)
     for _ in range(2):

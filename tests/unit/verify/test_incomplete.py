@@ -41,7 +41,7 @@ def found(
 def test_what_is_not_copied_is_told_with_why() -> None:
     (parked,) = found(60, why={("x", 0): "parked AB217"})
     assert (parked.code, parked.message) == ("AB651", "60 offsets of x/0 are not copied: parked AB217")
-    assert "`anabranch status` tells what to do" in parked.remedy
+    assert "`anabranch status` shows what to do" in parked.remedy
     assert found(1)[0].message == "1 offset of x/0 is not copied: not copied yet"
     assert "--copied-only" in found(1)[0].remedy
     assert found(60_000, over=True)[0].message == "60,000 offsets of x/0 are not copied: the flow is failed over"

@@ -81,7 +81,7 @@ def test_only_what_has_a_reason_is_made_anew(
 def test_what_has_diverged_is_refused_until_it_is_named() -> None:
     (problem,) = diverged(plan(CUT, is_diverged=True), "cluster east")
     assert (problem.code, problem.where) == ("AB705", "cluster east, topic orders")
-    assert "7 records that never crossed, and its copy east.orders has 5 new ones: the" in problem.message
+    assert "7 records that were never copied, and its copy east.orders has 5 new ones: the" in problem.message
     assert list(diverged(plan(CUT, is_diverged=True, is_rebuilt=True), "cluster east")) == []
     assert list(diverged(plan(CUT), "cluster east")) == []
 
@@ -89,12 +89,12 @@ def test_what_has_diverged_is_refused_until_it_is_named() -> None:
 @pytest.mark.parametrize(
     ("mode", "count", "new", "said", "remedy"),
     [
-        ("identical", 7, 0, "it has 7 records that never crossed, and behind the cut of its copy", "are exported"),
+        ("identical", 7, 0, "it has 7 records that were never copied, and beyond the cut, its copy", "are exported"),
         (
             "identical",
             0,
             5,
-            "stand behind what was copied of it, and its copy east.orders has 5 new records",
+            "only transaction markers or deleted records, and its copy east.orders has 5 new records",
             "no record",
         ),
         ("translated", 0, 5, "is not what was copied, and its copy east.orders has 5 new records: the two", "exported"),
@@ -146,13 +146,13 @@ def test_topics_that_are_called_as_copies_and_are_none_are_told() -> None:
     names = ["east.orders", "east.orders-new", "orders-here", "east.payments", "east.orders-dead", "west.internal"]
     names += ["north.orders", "heartbeats", "east.heartbeats", "east.west.orders"]
     aliases = ("east", "west", "north")
-    (said,) = lookalikes(flow, aliases, names, {"east.orders"})
-    assert said.endswith("stay at west as they are: east.orders-new")
+    (notice,) = lookalikes(flow, aliases, names, {"east.orders"})
+    assert notice.endswith("stay at west unchanged: east.orders-new")
     assert lookalikes(flow, aliases, ["east.orders"], {"east.orders"}) == []
 
     same = replace(flow, policy=ReplicationPolicy("identity"))
-    (said,) = lookalikes(same, aliases, [f"orders-{number}" for number in range(9)], {"orders-0"})
-    assert said.endswith(": orders-1, orders-2, orders-3, orders-4, orders-5 and 3 more")
+    (notice,) = lookalikes(same, aliases, [f"orders-{number}" for number in range(9)], {"orders-0"})
+    assert notice.endswith(": orders-1, orders-2, orders-3, orders-4, orders-5 and 3 more")
 
 
 def test_a_failback_says_since_when_and_by_whom_the_flow_is_failed_over() -> None:

@@ -129,8 +129,7 @@ def test_what_is_left_is_named_with_its_topics() -> None:
     found = [crossing("orders", 10), crossing("a", 1), crossing("away", 5)]
     left = remaining.left(remaining.counted(cast("Groups", source), found, SIGHT))
     assert remaining.named(left) == (
-        "1,002 records are not copied (1,000 of orders, 2 of a); "
-        "of away/0 it is not known: without a leader, or hidden from us"
+        "1,002 records are not copied (1,000 of orders, 2 of a); unknown for away/0: no leader, or not visible"
     )
     many = [crossing(f"t{number}", 0) for number in range(7)]
     large = Source({one.topic: 1 for one in many}, {})
