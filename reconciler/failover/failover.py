@@ -28,7 +28,7 @@ from reconciler.state.journals.user import user
 _TICK = 0.25
 
 Beat = Callable[[], None]
-"""Called while something is waited for: raises where the lock is lost, or somebody asks us to end."""
+"""Called again and again during a wait; raises when the lock is lost, or the process is to stop."""
 
 
 @dataclass(frozen=True)

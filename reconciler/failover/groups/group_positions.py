@@ -46,13 +46,13 @@ class Path:
     to_topic: str
     begins: Mapping[int, int] | None = None
 
-    def tells(self, partition: int, offset: int) -> bool:
+    def covers(self, partition: int, offset: int) -> bool:
         """Whether this path is the one for an offset."""
         return self.begins is None or offset >= self.begins.get(partition, 2**63)
 
 
 Paths = Mapping[str, Sequence[Path]]
-"""By topic on this side, the one that tells first."""
+"""Paths by topic on this side; the first path that covers an offset is used."""
 
 
 def paths(topology: Topology, here: Groups, there: Groups) -> dict[str, list[Path]]:
@@ -313,7 +313,7 @@ def untranslated(found: Iterable[Carried], alias: str, allowed: Allowance) -> li
 
 
 def _path(ways: Paths, one: Committed) -> Path | None:
-    return next((path for path in ways.get(one.topic, ()) if path.tells(one.partition, one.offset)), None)
+    return next((path for path in ways.get(one.topic, ()) if path.covers(one.partition, one.offset)), None)
 
 
 def _is_chosen(group: str, chosen: Sequence[str] | None, flow: Flow) -> bool:

@@ -15,7 +15,7 @@ from reconciler.report.text.words import acl_reason
 What = TypeVar("What", bound=Hashable)
 
 OWN = "{}"
-"""Stands for a name that is each one's own, in what is said of all."""
+"""Placeholder for the names in which the changes of a group differ."""
 
 
 @dataclass(frozen=True)

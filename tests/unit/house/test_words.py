@@ -55,7 +55,7 @@ MOST_IN_MESSAGES: dict[str, int] = {
     "declare": 16,
     "demo": 0,
     "embedded": 1,
-    "failover": 2,
+    "failover": 0,
     "model": 29,
     "observe": 1,
     "operate": 30,
@@ -63,11 +63,11 @@ MOST_IN_MESSAGES: dict[str, int] = {
     "provision": 4,
     "records": 6,
     "replicator": 38,
-    "report": 12,
+    "report": 0,
     "starting": 0,
     "state": 14,
     "stream": 0,
-    "verify": 9,
+    "verify": 0,
     "wire": 4,
 }
 
