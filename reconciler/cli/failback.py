@@ -112,7 +112,8 @@ def failback(
     output: Output = "text",
 ) -> None:
     """Take everybody back to a flow's source: copy back what came meanwhile, commit exact places, go on as declared."""
-    from reconciler.failover.failback import Failback, FailbackOptions
+    from reconciler.failover.failback import Failback
+    from reconciler.failover.options import FailbackOptions
 
     if export is not None and export_topic is not None:
         message = "records are exported to files or to a topic"

@@ -93,7 +93,8 @@ def failover(
     output: Output = "text",
 ) -> None:
     """Move consumer groups from a flow's source to its target: end the flow, commit their exact places, move ACLs."""
-    from reconciler.failover.failover import Failover, FailoverOptions
+    from reconciler.failover.failover import Failover
+    from reconciler.failover.options import FailoverOptions
 
     if until_caught_up and source_lost:
         message = "who cannot be asked is never caught up with"

@@ -1,1 +1,1 @@
-"""Moves everybody to the other side of a flow and back: where copies were cut, groups, and what diverged."""
+"""Moves consumers and producers to the target of a flow and back: cuts of copies, group offsets, diverged records."""

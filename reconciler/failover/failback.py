@@ -1,12 +1,12 @@
-"""A failback, step by step: what is there, what diverged, copying back, and everybody's old place.
+"""The steps of a failback. `cli/failback` runs them in order.
 
-Each step may be done again: whoever died in the middle runs the command once more, and nothing is done twice.
+Each step is idempotent: a command that died is run again and goes on where it stopped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
 
 from reconciler.checkpoints.groups.groups import Groups
@@ -19,6 +19,7 @@ from reconciler.failover.logs.handover import Handover, hand_over, log_states
 from reconciler.failover.logs.progress_back import ProgressBack, by_way
 from reconciler.failover.logs.source_losses import lowered
 from reconciler.failover.logs.topic_identity import TopicIdentity, lookalikes
+from reconciler.failover.options import FailbackOptions
 from reconciler.failover.return_paths import paths_back
 from reconciler.failover.topics.diverged import Part, by_topic
 from reconciler.failover.topics.recreation import recreate
@@ -35,35 +36,29 @@ from reconciler.state.failovers import Failovers
 from reconciler.state.ownership import Ownership
 
 
-@dataclass(frozen=True)
-class FailbackOptions:
-    """How a failback is to go.
-
-    Attributes:
-        groups: names and regular expressions; None means those that the flow takes along, all where it names none.
-        rebuild: originals that are made anew where they have diverged.
-        leave_out: originals that are gone, and whose copies may keep what came to them.
-        only_forward: whether groups that stand further at the source stay where they are.
-    """
-
-    groups: tuple[str, ...] | None = None
-    rebuild: frozenset[str] = field(default_factory=frozenset)
-    leave_out: frozenset[str] = field(default_factory=frozenset)
-    only_forward: bool = False
-
-
 class Failback:
     """The failback of one flow.
+
+    1. `plan` reads both clusters: new records of copies, records that were never copied, group positions.
+    2. `check_divergence` and `check_places` refuse what the options do not allow.
+    3. `dropped` counts the records that rebuilt originals would lose; the caller exports them.
+    4. `begin` records the phase `returning`, and hands logs of originals to the flows that copy back.
+    5. `rebuild` deletes and makes again the originals that are named.
+    6. `look`, `begin`, `not_back` and the flows of `specs` are repeated until all is copied back.
+    7. `hand_back` lets the flow go on after the new records, on both sides; if a copy has grown, step 6 again.
+    8. `uncrossed` reports records that were written at the source meanwhile.
+    9. `carried` translates group positions; `move` commits them at the source.
+    10. `end` deletes the record: the flow runs again.
 
     Args:
         topology: the declaration.
         flow: one of its flows.
-        options: how it is to go.
+        options: how it is done.
 
     Raises:
         Unreachable: AB310, a cluster does not answer.
         EnvironmentFault: what `clients.make` raises.
-        Refused: AB423, it is another cluster than the declared one.
+        Refused: AB423, a cluster is not the declared one.
     """
 
     def __init__(self, topology: Topology, flow: Flow, options: FailbackOptions) -> None:
@@ -85,7 +80,7 @@ class Failback:
 
     @property
     def state(self) -> FailedOver:
-        """How far it has come.
+        """The recorded state of the failover.
 
         Raises:
             Refused: AB703, the flow is not failed over.
@@ -96,14 +91,14 @@ class Failback:
             raise Refused(Problem("AB703", where, "it is not failed over", "there is nothing to fail back"))
         return state
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     def plan(self) -> FailbackPlan:
-        """Look at everything.
+        """Read both clusters, and return what the failback would do.
 
         Raises:
             Refused: AB703, the flow is not failed over.
-            DeclaredInputError: AB704, a topic is to be rebuilt that the flow does not copy, or that has not diverged;
+            DeclaredInputError: AB704, a topic to rebuild is not copied by the flow, or has not diverged;
                 AB711, an original lacks partitions; AB715, one is gone.
             AnabranchError: a cluster does not answer, or something there is refused.
         """
@@ -112,7 +107,7 @@ class Failback:
         if problems := [*objections.bad_rebuilds(plan, self._options.rebuild), *wrong]:
             raise DeclaredInputError(problems)
         if plan.state.phase == "ending":
-            # Nobody was moved, and nobody may write to the copies: it is called off.
+            # No offsets were committed, and no producer may write to the copies: the failover is cancelled.
             return replace(plan, notices=())
         dropped = by_topic(self.dropped(plan))
         ours = Ownership(self._target.cluster, self._topology.name).read()
@@ -126,7 +121,7 @@ class Failback:
         )
 
     def look(self) -> FailbackPlan:
-        """Look at topics alone; errors are those of `plan`, but AB704."""
+        """Return the plan for topics alone; errors are those of `plan`, but AB704."""
         self._source.refresh()
         self._target.refresh()
         state = self.state
@@ -143,32 +138,32 @@ class Failback:
         return FailbackPlan(*names, state, topics, (), notices, cuts)
 
     def check_divergence(self, plan: FailbackPlan) -> None:
-        """Make sure that everything that came to the copies can be copied back.
+        """Check that all new records of copies can be copied back.
 
         Raises:
-            Refused: AB705, originals have diverged and nobody asked for them to be made anew.
+            Refused: AB705, originals have diverged, and `--rebuild` does not name them.
         """
         if problems := list(objections.diverged(plan, self._source.cluster.where)):
             raise Refused(problems)
 
     def check_places(self, plan: FailbackPlan, allowed: Allowance) -> None:
-        """Make sure that the groups that would be without their place were named.
+        """Check that the groups that would have no position are allowed to have none.
 
         Raises:
-            Refused: AB730, one was not.
+            Refused: AB730, a group is not.
         """
         where = f"{self._source.cluster.where}, flow {plan.flow}"
         if problems := list(objections.without_place(plan.without, where, plan.source, allowed)):
             raise Refused(problems)
 
     def check_same(self, plan: FailbackPlan) -> None:
-        """Make sure that nobody has gone on with it since it was looked at; errors are those of `Failovers`."""
+        """Check that the recorded state is still that of the plan; errors are those of `Failovers`."""
         self._failovers.check_same(plan.flow, plan.state)
 
     def dropped(self, plan: FailbackPlan) -> dict[Part, int]:
-        """Return the records of originals that are about to be made anew which their copies do not have, and how many.
+        """Return the parts of originals to rebuild whose records their copies do not have, with the number of records.
 
-        They never crossed, or the copies have lost them.
+        These were never copied, or the copies have lost them.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -189,7 +184,7 @@ class Failback:
     # --- copying back ------------------------------------------------------------------------------------------------
 
     def begin(self, plan: FailbackPlan) -> None:
-        """Say that the failback has begun; logs that are copied back into are handed over before.
+        """Record that the failback has begun; before, logs of originals are handed to the flows that copy back.
 
         Raises:
             AnabranchError: a cluster does not answer, or refuses.
@@ -208,7 +203,7 @@ class Failback:
             cuts_now[one.topic] = replace(plan.cuts[one.topic], is_handed=True)
         for one in plan.topics:
             if one.is_rebuilt:
-                # Somebody else may have made it anew already.
+                # An earlier attempt may have made it again already.
                 cut = plan.cuts[one.topic]
                 cuts_now[one.topic] = replace(cut, anew=cut.anew or "wanted")
         after = replace(state, phase="returning", cuts=cuts_now)
@@ -216,20 +211,20 @@ class Failback:
             self._failovers.put(after)
 
     def rebuild(self, plan: FailbackPlan, kept: Mapping[Log, int]) -> list[str]:
-        """Make originals anew that are wanted so; return which.
+        """Delete originals that are to be rebuilt, and make them again; return their names.
 
         Args:
-            plan: what is copied back: nothing is deleted whose copy is gone.
-            kept: where originals ended when their records were exported.
+            plan: what is copied back: an original whose copy is gone is not deleted.
+            kept: the log ends of originals when their records were exported.
 
         Raises:
-            Refused: AB712, one has grown since.
+            Refused: AB712, an original has grown since.
             AnabranchError: a cluster does not answer, or refuses.
         """
         wanted = [cut for topic, cut in self.state.cuts.items() if cut.anew == "wanted" and topic in plan.cuts]
         self._check_grown(wanted, kept)
         for cut in wanted:
-            # Making others anew may take long.
+            # Rebuilding the others may have taken long.
             self._check_grown([cut], kept)
             self._forget_returned(cut.topic)
             recreate(self._source.cluster, self._topology.name, cut.topic)
@@ -242,7 +237,7 @@ class Failback:
             raise Refused([grown_since_export(self._source, log) for log in grown])
 
     def _forget_returned(self, topic: str) -> None:
-        """Forget who was put where in an original that is made anew: there its offsets are others."""
+        """Forget offsets committed in an original that is made again: its new log has other offsets."""
         state = self.state
         known = {group: placed.without(topic) for group, placed in state.returned.items()}
         self._failovers.put_returned(
@@ -250,11 +245,11 @@ class Failback:
         )
 
     def ends(self, plan: FailbackPlan) -> dict[Log, int]:
-        """Return where originals end that are to be made anew."""
+        """Return the log ends of the originals that are to be rebuilt."""
         return self._divergence.ends(plan.cuts[one.topic] for one in plan.topics if one.is_rebuilt)
 
     def specs(self, plan: FailbackPlan, run: str) -> list[FlowSpec]:
-        """Return the flows that copy back; none where nothing came."""
+        """Return the flows that copy back; empty if no copy has new records."""
         copied = [one for one in plan.topics if one.is_copied]
         return [
             reverse_flows.spec(self._topology, reverse_flows.backward(self._flow, way, cuts), run)
@@ -262,7 +257,7 @@ class Failback:
         ]
 
     def not_back(self, plan: FailbackPlan) -> list[Log]:
-        """Return the partitions of copies that hold something which is not copied back yet.
+        """Return the partitions of copies with records that are not copied back yet.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -272,15 +267,15 @@ class Failback:
     # --- handing the flow its copies back ----------------------------------------------------------------------------
 
     def hand_back(self, plan: FailbackPlan) -> list[Log]:
-        """Have the flow go on behind what came meanwhile, on both sides.
+        """Hand the flow its copies, so that it goes on after the new records on both sides.
 
         Returns:
-            The partitions of copies of which something is not at the source after all: then nothing was handed over.
+            The partitions of copies with records that are not at the source; if there are any, nothing was handed over.
 
         Raises:
             AnabranchError: a cluster does not answer, or refuses.
         """
-        # What comes to a copy later its flow finds behind what it was handed, and stops there.
+        # The flow stops at records that reach a copy after this: they are beyond the end that it was handed.
         here = log_states(self._source.cluster, _logs_of(plan.cuts.values(), "topic"))
         there = log_states(self._target.cluster, _logs_of(plan.cuts.values(), "remote"))
         if left := self._progress.left_at(plan, here, there):
@@ -298,7 +293,7 @@ class Failback:
             for number, (_, cut_at) in enumerate(cut.ends):
                 log, stand = (cut.remote, number), here[cut.topic, number]
                 if not one.is_rebuilt and there[log].end <= cut_at:
-                    # Nothing came: the flow goes on where it was.
+                    # No new records: the flow goes on where it was.
                     continue
                 end = stand.end if one.is_rebuilt else None
                 handovers[log] = Handover(stand.topic_id, there[log], end, runs.get((cut.topic, number)))
@@ -313,7 +308,9 @@ class Failback:
         return []
 
     def uncrossed(self, plan: FailbackPlan) -> list[Problem]:
-        """Return what was written at the source while copies with offsets of their own came back: it never crosses.
+        """Return a problem for each original that was written to while its copy, with translated offsets, came back.
+
+        These records are never copied.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -329,7 +326,7 @@ class Failback:
     # --- groups ------------------------------------------------------------------------------------------------------
 
     def carried(self, plan: FailbackPlan) -> list[Carried]:
-        """Return where groups go on at the source.
+        """Return the position of each group at the source.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -344,14 +341,14 @@ class Failback:
             self._topology, self._target, self._source, self._target.committed(groups), ways
         )
         anew = {one.remote for one in plan.topics if one.is_rebuilt and plan.cuts[one.topic].anew != "made"}
-        # What is committed in a topic goes with it.
+        # Offsets committed in a topic are deleted with it.
         found = [replace(one, before=None) if one.topic in anew else one for one in found]
         is_new, why = self._new(plan), f"left as it is: it stands further at {self._flow.source}"
         stays = {one for one in group_positions.further(found) if not is_new(one)}
         return [replace(one, why=why, stays=True) if one in stays else one for one in found]
 
     def _without(self, plan: FailbackPlan, found: Iterable[Carried]) -> Iterator[WithoutPlace]:
-        """Yield the groups that do not get their place, as far as that does not depend on what is still copied back."""
+        """Yield the groups that get no position, as far as that is known before records are copied back."""
         copied = {one.remote for one in plan.topics if one.is_copied}
         yield from group_positions.without_place((one for one in found if one.topic not in copied), self._flow.source)
         remotes = {cut.remote for cut in plan.cuts.values()}
@@ -360,7 +357,7 @@ class Failback:
         yield from group_positions.not_moved(self._target, read, self._options.groups, self._flow)
 
     def _new(self, plan: FailbackPlan) -> Callable[[Carried], bool]:
-        """Return what tells whether a position is committed as it is, be that back; others are left further on."""
+        """Return a predicate: whether a position is committed exactly, even backwards; others only move forward."""
         returned = self.state.returned
         rebuilt = {one.remote for one in plan.topics if one.is_rebuilt}
         ends = {(cut.remote, number): end for cut in plan.cuts.values() for number, (_, end) in enumerate(cut.ends)}
@@ -373,10 +370,10 @@ class Failback:
         return is_new
 
     def move(self, plan: FailbackPlan, found: Iterable[Carried]) -> tuple[int, list[Problem]]:
-        """Commit positions at the source; return how many, and why others were not.
+        """Commit group offsets at the source; return their number, and why others were not committed.
 
-        Who has read on at the source meanwhile, or stood further when the copy was cut, is not taken back; nor is who
-        was put there by a failback that died, as it may have read on.
+        A group does not go back if it was further on at the source when the copy was cut, has read on there since, or
+        was moved there by an earlier attempt, as it may have read on.
         """
         state, is_new, some = self.state, self._new(plan), list(found)
         exact = [one for one in some if is_new(one)]
@@ -389,10 +386,10 @@ class Failback:
         ]
 
     def end(self) -> None:
-        """Say that the flow is not failed over any more: it goes on.
+        """Delete the record of the failover: the flow runs again.
 
         Raises:
-            EnvironmentFault: AB311, the target does not take it.
+            EnvironmentFault: AB311, the record cannot be deleted at the target.
         """
         self._failovers.forget(self.state)
 

@@ -1,6 +1,6 @@
-"""A failover, step by step: what is there, the end of the flow, where its copies were cut, and everybody's new place.
+"""The steps of a failover. `cli/failover` runs them in order.
 
-Each step may be done again: whoever died in the middle runs the command once more, and nothing is done twice.
+Each step is idempotent: a command that died is run again and goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from reconciler.failover.logs import cuts, remaining
 from reconciler.failover.logs.flow_end import FlowEnd
 from reconciler.failover.logs.quiesce import Quiesce
 from reconciler.failover.logs.shared_copies import shared_copies
+from reconciler.failover.options import FailoverOptions
 from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
@@ -32,28 +33,13 @@ Beat = Callable[[], None]
 
 
 @dataclass(frozen=True)
-class FailoverOptions:
-    """How a failover is to go.
-
-    Attributes:
-        groups: names and regular expressions; None means those that the flow takes along, all where it names none.
-        source_lost: whether the source is taken for gone.
-        only_forward: whether groups that stand further at the target stay where they are.
-    """
-
-    groups: Sequence[str] | None = None
-    source_lost: bool = False
-    only_forward: bool = False
-
-
-@dataclass(frozen=True)
 class MovedGroups:
-    """What became of positions.
+    """Outcome of committing group offsets at the target.
 
     Attributes:
-        count: how many were committed.
-        problems: why others were not.
-        further: those that were left as their groups stand further at the target.
+        count: the number of committed offsets.
+        problems: why others were not committed.
+        further: positions that were left unchanged, as their groups are further on at the target.
     """
 
     count: int
@@ -64,15 +50,25 @@ class MovedGroups:
 class Failover:
     """The failover of one flow.
 
+    1. `plan` reads both clusters: records not copied, group positions, groups without a position at the target.
+    2. `check_allowed` refuses what the options do not allow to be left behind.
+    3. `wait_until_caught_up` waits for the flow to copy everything (`--until-caught-up` alone).
+    4. `begin` writes the phase `ending` to the journal at the target; every `replicate` drains the flow.
+    5. `wait_until_ended` waits until the flow's group has no members.
+    6. `wait_until_settled` aborts transactions of dead tasks, and waits until copies are fully replicated.
+    7. `check_left` checks once more what would be left behind, now that the flow has ended.
+    8. `cut` records where each copy ends, and the phase `over`.
+    9. `carried` translates group positions; `move` commits them at the target.
+
     Args:
         topology: the declaration.
         flow: one of its flows.
-        options: how it is to go.
+        options: how it is done.
 
     Raises:
-        Unreachable: AB310, the target does not answer, or the source does not and is not taken for gone.
+        Unreachable: AB310, the target does not answer, or the source does not and is not treated as lost.
         EnvironmentFault: what `clients.make` raises.
-        Refused: AB423, it is another cluster than the declared one.
+        Refused: AB423, a cluster is not the declared one.
     """
 
     def __init__(self, topology: Topology, flow: Flow, options: FailoverOptions) -> None:
@@ -98,14 +94,14 @@ class Failover:
 
     @property
     def state(self) -> FailedOver | None:
-        """How far it has come; None where nobody has begun."""
+        """The recorded state of the failover; None if it has not begun."""
         return self._failovers.current().get(self._flow.name)
 
     def plan(self) -> FailoverPlan:
-        """Look at everything.
+        """Read both clusters, and return what the failover would do.
 
         Raises:
-            DeclaredInputError: AB700, the flow has no copies; or a group that is named cannot be moved.
+            DeclaredInputError: AB700, the flow has no copies; or a named group cannot be moved.
             Refused: AB701, it is being failed back, and its source is not lost; AB716, other flows fill its copies.
             AnabranchError: a cluster does not answer, or something there is refused.
         """
@@ -129,10 +125,10 @@ class Failover:
         )
 
     def crossings(self) -> list[Crossing]:
-        """Return how far each partition was copied, and how many records of its original were not, as of today.
+        """Return how far each partition was copied, and how many records of its original were not.
 
-        Where the copies are cut already their cuts tell: what stands behind these was written later, by others. Of a
-        backlog of more than a million the offsets are told, which may be more than its records.
+        Copies that are already cut count up to their cuts: later records are not the flow's. A backlog of more than a
+        million offsets is not read; its offsets are counted, which may be more than its records.
 
         Raises:
             DeclaredInputError: AB700, the flow has no copies.
@@ -149,7 +145,7 @@ class Failover:
             found = [cuts.as_cut(one, state.cuts.get(one.topic)) for one in found]
         if self._source is None:
             return found
-        # Topics and partitions may have come since anybody looked.
+        # Topics and partitions may have been added since the last refresh.
         self._source.refresh()
         missing = cuts.without_copy(self._flow, self._topology.aliases, found, self._source.partitions)
         found += [*cuts.not_begun(found, self._source.partitions), *missing]
@@ -157,7 +153,10 @@ class Failover:
         return remaining.counted(self._source, found, remaining.SourceView(self._originals, self._flow))
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:
-        """Return where groups go on.
+        """Return the position of each group at the target.
+
+        Args:
+            found: what `crossings` returned.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -175,13 +174,13 @@ class Failover:
         ]
 
     def _states(self) -> list[FailedOver]:
-        """Return the flows between the two clusters that are on record: groups read copies of several."""
+        """Return the recorded states of all flows between the two clusters, as a group may read copies of several."""
         pair = self._flow.source, self._flow.target
         names = {flow.name for flow in self._topology.flows if (flow.source, flow.target) == pair}
         return [state for name, state in self._failovers.current().items() if name in names]
 
     def _stays(self, one: Carried, states: Iterable[FailedOver]) -> bool:
-        """Tell whether a group is not to be taken back: it may have read on, or checkpoints alone tell of it."""
+        """Return whether a group must not go back: it may have read on, or its position is from a checkpoint alone."""
         if self._source is None or self._options.only_forward:
             return True
         return any(group_commits.may_have_read_on(one, state.moved) for state in states)
@@ -199,30 +198,35 @@ class Failover:
     # --- doing it ----------------------------------------------------------------------------------------------------
 
     def check_same(self, plan: FailoverPlan) -> None:
-        """Make sure that nobody has gone on with it since it was looked at; errors are those of `Failovers`."""
+        """Check that the recorded state is still that of the plan; errors are those of `Failovers`."""
         self._failovers.check_same(plan.flow, plan.state)
 
     def begin(self) -> FailedOver:
-        """Say that the flow is to end; whoever runs it hears of it within a second.
+        """Record that the flow is ending; every `replicate` reads this within a second and drains the flow.
 
-        A failback whose source is lost again is broken off: what it has brought back another one finds there.
+        A failback whose source is lost again is aborted: records that it copied back stay, and the next failback finds
+        them.
 
         Raises:
-            EnvironmentFault: AB311, the target does not take it.
+            EnvironmentFault: AB311, the record cannot be written at the target.
         """
         state = self.state or FailedOver(self._flow.name, "ending", time.time(), user())
         if state.phase == "returning":
-            # The next failback takes groups to where they are by then, be that forward or back.
+            # The next failback commits exact positions, forward or back.
             self._failovers.forget_returned(state)
             state = replace(state, phase="over", returned={})
         self._failovers.put(state)
         return state
 
     def wait_until_ended(self, patience: float, beat: Beat) -> None:
-        """Wait until nobody copies the flow any more.
+        """Wait until no task copies the flow.
+
+        Args:
+            patience: seconds to wait at most.
+            beat: called during the wait.
 
         Raises:
-            EnvironmentFault: AB702, somebody still does; everything stays as it is, and the flow is to end still.
+            EnvironmentFault: AB702, the flow is still copied; nothing was changed, and its phase stays `ending`.
         """
         deadline, ending = (
             time.monotonic() + patience,
@@ -238,10 +242,15 @@ class Failover:
             ending.close()
 
     def wait_until_settled(self, state: FailedOver, patience: float, beat: Beat) -> None:
-        """Wait until nothing changes any more of what the flow has written; what its dead tasks left open is aborted.
+        """Wait until the ends of copies are final; transactions that dead tasks of the flow left open are aborted.
+
+        Args:
+            state: the failover.
+            patience: seconds to wait at most.
+            beat: called during the wait.
 
         Raises:
-            EnvironmentFault: AB718, something still may; nobody was moved, and the flow is to end still.
+            EnvironmentFault: AB718, an end may still change; no offsets were committed, and the phase stays `ending`.
             AnabranchError: the target does not answer, or refuses.
         """
         if state.phase != "ending":
@@ -261,10 +270,10 @@ class Failover:
             settling.close()
 
     def check_allowed(self, plan: FailoverPlan, allowed: Allowance, *, until_caught_up: bool) -> None:
-        """Make sure that what would be left was said to be left.
+        """Check that everything that would be left behind is allowed to be.
 
         Raises:
-            Refused: AB729, records would stay behind; AB730, a group would be without its place; AB731, records wait
+            Refused: AB729, records would stay behind; AB730, a group would have no position; AB731, records wait
                 for the end of a transaction.
         """
         is_cut = plan.state is not None and plan.state.phase == "over"
@@ -275,10 +284,15 @@ class Failover:
             raise Refused(problems)
 
     def wait_until_caught_up(self, patience: float, beat: Beat, allowed: Allowance) -> None:
-        """Wait until everything is copied that the source has, but what may be left.
+        """Wait until all records of the source are copied, but those that may be left behind.
+
+        Args:
+            patience: seconds to wait at most.
+            beat: called during the wait.
+            allowed: what may be left behind.
 
         Raises:
-            EnvironmentFault: AB707, it is not, or some of it could not be asked; nothing was changed.
+            EnvironmentFault: AB707, records are not copied, or cannot be counted; nothing was changed.
         """
         deadline = time.monotonic() + patience
         while True:
@@ -294,11 +308,11 @@ class Failover:
             time.sleep(_TICK)
 
     def check_left(self, allowed: Allowance, *, until_caught_up: bool) -> None:
-        """Make sure that a flow that has ended has left nothing behind but what may be left.
+        """Check that a flow that has ended has left nothing behind but what may be left.
 
         Raises:
-            EnvironmentFault: AB707, it was to catch up before, and has not; this moves no group.
-            Refused: AB729 or AB731, as `check_allowed` says.
+            EnvironmentFault: AB707, it was to catch up, and has not; no offsets were committed.
+            Refused: AB729 or AB731, as in `check_allowed`.
         """
         if self._source is None:
             return
@@ -311,7 +325,7 @@ class Failover:
         raise Refused(objections.left_behind(found, self._where, self._flow.source, allowed, ended=True))
 
     def cut(self, state: FailedOver) -> FailedOver:
-        """Say where the copies stand now that the flow has ended, and that it is failed over.
+        """Record where the copies end, and that the flow is failed over.
 
         Raises:
             AnabranchError: the target does not answer, or refuses.
@@ -324,16 +338,17 @@ class Failover:
         return state
 
     def move(self, state: FailedOver, found: Iterable[Carried]) -> MovedGroups:
-        """Commit positions at the target, and remember whose.
+        """Commit group offsets at the target, and record which.
 
-        Nobody is taken back who was moved before, as they may have read on there, nor where checkpoints alone tell.
+        A group that an earlier attempt moved never goes back, as it may have read on; nor does a group whose position
+        is from a checkpoint alone.
 
         Args:
             state: the failover.
-            found: where groups go on.
+            found: what `carried` returned.
 
         Raises:
-            EnvironmentFault: AB311, the target does not take it that they were moved.
+            EnvironmentFault: AB311, the record cannot be written at the target.
         """
         some, states = list(found), self._states()
         stays = [one for one in some if self._stays(one, states)]

@@ -1,4 +1,4 @@
-"""What stands against a failover or a failback, as its record or its plan alone tells it. Pure."""
+"""Reasons to refuse a failover or a failback, from its record or its plan alone. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MOST_WHY = 3
 
 
 def bad_rebuilds(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Problem]:
-    """Yield what is wrong with the originals that are to be made anew (AB704).
+    """Yield a problem (AB704) for each name that cannot be rebuilt.
 
     Args:
-        plan: as it was looked at.
-        rebuild: their names, as somebody gave them.
+        plan: of the failback.
+        rebuild: names of originals (`--rebuild`).
     """
     known = {one.topic: one for one in plan.topics}
     for name in sorted(rebuild):
@@ -29,18 +29,18 @@ def bad_rebuilds(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Probl
             message = f"it is none of its originals: {', '.join(sorted(known))}"
             yield Problem("AB704", where, message, "correct --rebuild")
         elif not (known[name].is_diverged or plan.cuts[name].anew or plan.cuts[name].is_handed):
-            # Who wrote to one into which is copied back leaves no other way to end it.
+            # If an original was written to while records were copied back into it, only a rebuild ends that.
             message = "it has not diverged: there is nothing to rebuild"
             yield Problem("AB704", where, message, "leave it out of --rebuild")
 
 
 def bad_leave_outs(plan: FailbackPlan, named: Collection[str], there: Collection[str]) -> Iterator[Problem]:
-    """Yield what is wrong with the originals that are to be left out (AB704).
+    """Yield a problem (AB704) for each name that cannot be left out.
 
     Args:
-        plan: as it was looked at.
-        named: their names, as somebody gave them.
-        there: topics of the cluster that everybody returns to.
+        plan: of the failback.
+        named: names of originals (`--leave-out`).
+        there: topics of the source.
     """
     for name in sorted(named):
         where = f"flow {plan.flow}, topic {name}"
@@ -52,11 +52,11 @@ def bad_leave_outs(plan: FailbackPlan, named: Collection[str], there: Collection
 
 
 def diverged(plan: FailbackPlan, cluster: str) -> Iterator[Problem]:
-    """Yield the originals that have diverged and that nobody asked to be made anew (AB705).
+    """Yield a problem (AB705) for each original that has diverged and is not to be rebuilt.
 
     Args:
-        plan: as it was looked at.
-        cluster: how messages name the cluster that everybody returns to.
+        plan: of the failback.
+        cluster: the source, as messages name it.
     """
     for one in plan.topics:
         if one.is_diverged and not one.is_rebuilt:
@@ -67,7 +67,7 @@ def diverged(plan: FailbackPlan, cluster: str) -> Iterator[Problem]:
 
 
 def _parted(one: Returning) -> str:
-    """Say why an original and its copy cannot become one without the original being made anew."""
+    """Return why the new records of a copy cannot be copied back without a rebuild."""
     came = f"its copy {one.remote} has {one.new:,} new {'ones' if one.diverged else 'records'}"
     if not one.new:
         came = f"beyond the cut, its copy {one.remote} has transaction markers or deleted records"
@@ -80,7 +80,7 @@ def _parted(one: Returning) -> str:
 
 
 def is_returning(flow: str, cluster: Cluster) -> Problem:
-    """Return the problem that a flow cannot be failed over as it is being failed back (AB701).
+    """Return the problem (AB701) of a failover while the flow is being failed back.
 
     Args:
         flow: its name.
@@ -94,19 +94,19 @@ def is_returning(flow: str, cluster: Cluster) -> Problem:
 def left_behind(
     found: Sequence[Crossing], where: str, source: str, allowed: Allowance, *, ended: bool = False
 ) -> list[Problem]:
-    """Return why records may not be left behind (AB729, AB731); nothing where so many may be.
+    """Return why records may not be left behind (AB729, AB731); empty if that many are allowed.
 
     Args:
         found: how far each partition was copied.
-        where: how messages name the flow.
-        source: alias of the side that is left.
+        where: the flow, as messages name it.
+        source: alias of the source.
         allowed: what may be left.
         ended: whether the flow has ended already.
     """
     count = total(one.left for one in found)
     is_known = count is not None
     if is_known and allowed.records is None and not ended:
-        # Who says that the number is unknown has not seen it.
+        # `unknown` allows nothing where the number is known: the user has not read it.
         allowed = replace(allowed, records=0)
     if allowed.covers(count):
         return []
@@ -130,7 +130,7 @@ def left_behind(
 
 
 def _held(found: Iterable[Crossing], where: str) -> Iterator[Problem]:
-    """Yield what waits for the end of a transaction: no waiting for the flow copies that (AB731)."""
+    """Yield a problem (AB731) for records that wait for the end of a transaction, as the flow does not copy them."""
     held = [one for one in found if one.held]
     for one in held[:_MOST_NAMED]:
         message = f"{one.held:,} of its records stand behind {one.held_by}: they are copied when that has ended"
@@ -147,12 +147,12 @@ def _held(found: Iterable[Crossing], where: str) -> Iterator[Problem]:
 
 
 def without_place(found: Iterable[WithoutPlace], where: str, there: str, allowed: Allowance) -> Iterator[Problem]:
-    """Yield the groups that would be without their place and were not named (AB730).
+    """Yield a problem (AB730) for each group that would have no position and is not allowed to have none.
 
     Args:
-        found: groups without a place.
-        where: how messages name the flow.
-        there: alias of the side that they go to.
+        found: groups without a position, with reasons.
+        where: the flow, as messages name it.
+        there: alias of the side that groups move to.
         allowed: what may be left.
     """
     reasons: dict[str, list[str]] = {}
@@ -169,12 +169,12 @@ def without_place(found: Iterable[WithoutPlace], where: str, there: str, allowed
 
 
 def not_caught_up(left: Collection[Crossing], where: str, when: str, *, ended: bool) -> Problem:
-    """Return the problem that not everything is copied (AB707).
+    """Return the problem (AB707) that records are not copied.
 
     Args:
-        left: what is not.
-        where: how messages name the flow.
-        when: after how long, in words that stand in front.
+        left: the partitions that they are in.
+        where: the flow, as messages name it.
+        when: the beginning of the message, such as `after 60 s`.
         ended: whether the flow has ended already.
     """
     then = "no offsets were committed" if ended else "nothing was changed"
@@ -189,12 +189,12 @@ def not_caught_up(left: Collection[Crossing], where: str, when: str, *, ended: b
 
 
 def still_copied(holders: Sequence[str], where: str, patience: float) -> Problem:
-    """Return the problem that a flow does not end (AB702).
+    """Return the problem (AB702) that a flow does not end.
 
     Args:
-        holders: what copies it still.
-        where: how messages name the flow.
-        patience: for how many seconds it was waited for.
+        holders: the runs and group members that still copy it.
+        where: the flow, as messages name it.
+        patience: how long the command waited, in seconds.
     """
     runs = ", ".join(holders)
     message = f"it is still copied by {runs} {patience:g} s after it was stopped: no offsets were committed"
@@ -203,7 +203,7 @@ def still_copied(holders: Sequence[str], where: str, patience: float) -> Problem
 
 
 def unsettled(left: Sequence[str], where: str, patience: float) -> Problem:
-    """Return the problem that it is not settled where copies end (AB718); the arguments are those of `still_copied`."""
+    """Return the problem (AB718) that ends of copies are not final; arguments as in `still_copied`, `left` in words."""
     named = "; ".join(left[:_MOST_NAMED])
     message = (
         f"the ends of its copies are not final after {patience:g} s: {named}{_more(left)}: no offsets were committed"

@@ -1,4 +1,4 @@
-"""How positions of groups get back to originals: along the flows that copied back, or against the one failed over."""
+"""Paths of group positions back to originals: along the flows that copied back, or against the failed-over flow."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from reconciler.model.recorded.failover import Cut, FailbackPlan
 
 
 def paths_back(ways: group_positions.Paths, plan: FailbackPlan, flow: Flow, target: Groups) -> group_positions.Paths:
-    """Return the paths back, with those of what came to copies since they were cut.
+    """Return the paths back, including those for records that reached copies after their cuts.
 
-    Where offsets are the same on both sides the flow itself tells that, too.
+    With identical offsets, the path against the flow covers these records, too.
 
     Args:
         ways: against the flow, and all others between its two clusters.
-        plan: what is brought back.
+        plan: of the failback.
         flow: the flow that is failed over.
-        target: the side that is left.
+        target: the side that groups leave.
 
     Raises:
         AnabranchError: the target does not answer, or something there is refused.
@@ -33,7 +33,7 @@ def paths_back(ways: group_positions.Paths, plan: FailbackPlan, flow: Flow, targ
     rebuilt = {one.topic for one in come if one.is_rebuilt}
     found = dict(ways)
     for way, cuts in by_way(plan, come).items():
-        # One flow of all: each that differs has its runs read for itself.
+        # One flow for all cuts of a way: the shifted runs of each are read separately.
         back = reverse_flows.backward(flow, way, cuts)
         ends = Divergence.bounds(target, ((cut.remote, cut) for cut in cuts))
         for cut in cuts:
@@ -44,7 +44,7 @@ def paths_back(ways: group_positions.Paths, plan: FailbackPlan, flow: Flow, targ
 
 
 def _begins(cut: Cut, ends: Mapping[Log, LogBounds], is_whole: bool) -> dict[int, int]:
-    """Return from which offset on each partition of a copy came back; where nothing came the flow itself tells."""
+    """Return the first offset that came back, by partition of a copy; partitions without new records are left out."""
     if is_whole:
         return dict.fromkeys(range(len(cut.ends)), 0)
     return {number: end for number, (_, end) in enumerate(cut.ends) if ends[cut.remote, number].end > end}

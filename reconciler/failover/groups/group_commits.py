@@ -1,6 +1,6 @@
-"""Commits positions of groups for a failover or a failback, and remembers them: who is put there may read on at once.
+"""Commits group offsets for a failover or a failback, and records them, as groups may read on at once.
 
-Whoever dies in the middle runs the command once more, and may take nobody back who has read on by then.
+A command that died is run again; groups that it had moved may have read on by then, and must not go back.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from reconciler.model.recorded.failover import Carried
 from reconciler.model.recorded.placed import Placed
 
 Known = Mapping[str, Placed]
-"""By group, what was committed."""
+"""The committed offsets, by group."""
 
-# After these the coordinator certainly has not taken it: the group has members, or something may not be written.
+# With these errors nothing was committed: the group has members, or WRITE was refused.
 _REFUSED = frozenset({"AB626", "AB313"})
 
 
 def may_have_read_on(one: Carried, known: Known) -> bool:
-    """Tell whether a group was put there already, as far as it is known."""
+    """Return whether a group may have read on since an earlier attempt committed its offset."""
     return one.group in known and known[one.group].may_have_read_on((one.to_topic, one.partition), one.before)
 
 
@@ -33,16 +33,16 @@ def commit(
     known: Known,
     put: Callable[[Known], None],
 ) -> tuple[int, dict[Move, Problem]]:
-    """Commit positions; return how many, and what went wrong by move.
+    """Commit group offsets; return their number, and the problems by move.
 
     Args:
-        groups: the side that everybody goes to.
-        found: positions that are committed as they are told, and those that are never taken back.
-        known: what is remembered.
-        put: remembers what is new.
+        groups: the cluster that groups move to.
+        found: positions that are committed exactly, and positions that only move forward.
+        known: the offsets that are on record.
+        put: records new ones.
 
     Raises:
-        AnabranchError: it is not taken that they are committed.
+        AnabranchError: the record cannot be written.
     """
     exact, forward = (list(some) for some in found)
     moves = group_positions.moves_of(exact)
@@ -56,7 +56,7 @@ def commit(
         group: known.get(group, Placed()).intending(moves.get(group, ()), stays.get(group, ()))
         for group in moves.keys() | stays.keys()
     }
-    # Before the commit: who dies right behind it has put groups there.
+    # Before the commit: a process may die right after it.
     put(_new(known, begun))
     wrong = groups.commit(moves)
     put(_new(begun, {group: _confirmed(begun[group], some, wrong) for group, some in moves.items()}))
@@ -73,7 +73,7 @@ def _new(before: Known, after: Known) -> Known:
 
 
 def refused(alias: str, move: Move, problem: Problem) -> Problem:
-    """Return why a position was not committed, and which it is: after the failback nobody else tells."""
+    """Return why an offset was not committed, with the offset: after the failback it is recorded nowhere else."""
     place = f", topic {move.topic}, partition {move.partition}"
     where = problem.where if problem.where.endswith(place) else problem.where + place
     message = f"{problem.message}: it was to go on at offset {move.after}"

@@ -1,4 +1,4 @@
-"""Takes positions of groups from one side of a pair of clusters to the other, through all flows between the two.
+"""Translates group positions from one cluster of a pair to the other, through all flows between the two.
 
 A group reads originals and copies alike. Where a flow leads from this side to the other, the position in an original
 becomes one in its copy; where a flow leads here, the position in a copy becomes one in its original.
@@ -29,15 +29,14 @@ _NO_CHECKPOINTS = "AB640"
 
 @dataclass(frozen=True)
 class Path:
-    """How positions in one topic get to the other side.
+    """How positions in one topic are translated to the other side.
 
     Attributes:
-        flow: which flow's runs tell.
-        way: along it, or against it.
+        flow: the flow that copied the records.
+        way: `downstream`, along it, or `upstream`, against it.
         original: name of the flow's original.
         to_topic: name on the other side.
-        first: from which offset on this path is the one; another one may tell what is below.
-        begins: by partition, for what is above its offset; empty means from 0 on everywhere.
+        begins: by partition, the first offset that this path covers; None means all offsets.
     """
 
     flow: Flow
@@ -47,7 +46,7 @@ class Path:
     begins: Mapping[int, int] | None = None
 
     def covers(self, partition: int, offset: int) -> bool:
-        """Whether this path is the one for an offset."""
+        """Return whether this path translates an offset."""
         return self.begins is None or offset >= self.begins.get(partition, 2**63)
 
 
@@ -56,11 +55,11 @@ Paths = Mapping[str, Sequence[Path]]
 
 
 def paths(topology: Topology, here: Groups, there: Groups) -> dict[str, list[Path]]:
-    """Return how positions get from one cluster to another, by topic.
+    """Return the paths from one cluster to another, by topic.
 
     Raises:
         Unreachable: AB310, a cluster does not answer.
-        EnvironmentFault: AB311, the journal of one may not be read.
+        EnvironmentFault: AB311, the journal of one cannot be read.
     """
     found: dict[str, list[Path]] = {}
     records = {side.cluster.alias: Ownership(side.cluster, topology.name).read().values() for side in (here, there)}
@@ -79,16 +78,16 @@ def paths(topology: Topology, here: Groups, there: Groups) -> dict[str, list[Pat
 
 
 def logical(flow: Flow, topology: Topology, ways: Paths, topics: Iterable[str]) -> set[str]:
-    """Return the topics on a side whose readers move with a flow.
+    """Return the topics on a side whose consumer groups move with a flow.
 
-    They are the flow's own there, and, where two clusters replicate both ways, copies of the other side's topics of
-    the same names: who reads one reads the other.
+    These are the flow's own topics there, and, where two clusters replicate both ways, copies of the other side's
+    topics with the same names: a consumer of one reads the other.
 
     Args:
-        flow: which one.
+        flow: the flow.
         topology: the declaration.
-        ways: from this side.
-        topics: the flow's own, as they are called there.
+        ways: the paths from this side.
+        topics: the flow's own topics on this side.
     """
     others = {
         name
@@ -106,10 +105,10 @@ def copied(flow: Flow, ways: Paths, found: Iterable[Crossing], there: Collection
     """Return the originals of a flow that have copies.
 
     Args:
-        flow: which one.
-        ways: from its source.
-        found: its partitions, those of topics without a copy as well.
-        there: topics of its target: what is on record may be gone.
+        flow: the flow.
+        ways: the paths from its source.
+        found: its partitions, including those of topics without a copy.
+        there: topics that exist at its target: recorded copies may be gone.
     """
     return {
         one.topic
@@ -119,17 +118,17 @@ def copied(flow: Flow, ways: Paths, found: Iterable[Crossing], there: Collection
 
 
 def groups_that_read(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> list[str]:
-    """Return the groups to be moved: those that are chosen, and have a position in one of some topics.
+    """Return the chosen groups that have a position in one of some topics.
 
     Args:
-        here: the side that they leave.
+        here: the cluster that they leave.
         topics: what `logical` returned.
-        chosen: names and regular expressions; None means those that the flow takes along, all where it names none.
-        flow: which one.
+        chosen: names and regular expressions; None means the groups that the flow declares, or all if it declares none.
+        flow: the flow.
 
     Raises:
-        DeclaredInputError: what is chosen is not there (AB625), a group that is named in full is not handled (AB629),
-            or is hidden from us (AB313).
+        DeclaredInputError: AB625, no group matches; AB629, a group that is named in full is of an unsupported kind;
+            AB313, it is not visible.
         Unreachable: AB310, no answer.
     """
     names, _ = here.chosen(list(chosen) if chosen else [ALL])
@@ -142,9 +141,9 @@ def groups_that_read(here: Groups, topics: Collection[str], chosen: Sequence[str
 def not_moved(
     here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow
 ) -> Iterator[WithoutPlace]:
-    """Yield which chosen groups cannot be moved though they read some topics, or may.
+    """Yield the chosen groups that cannot be moved, but read one of some topics or may read one.
 
-    Errors are those of `groups_that_read`; what a group has committed that is hidden from us may be in these topics.
+    Errors are those of `groups_that_read`. Offsets of a group that is not visible may be in these topics.
     """
     for name, problem in here.others().items():
         if not _is_chosen(name, chosen, flow):
@@ -153,7 +152,7 @@ def not_moved(
             committed = here.committed([name])
         except EnvironmentFault:
             committed = []
-        # What a share group reads is not committed: nobody tells that it does not read these.
+        # Share groups commit no offsets, so it is unknown which topics they read.
         if not committed or any(one.topic in topics for one in committed):
             verb = "reads" if committed else "may read"
             why = f"{verb} the flow's topics and is not moved: it {problem.message}; {problem.remedy}"
@@ -173,14 +172,14 @@ def readers_of(here: Groups, topics: Collection[str], chosen: Sequence[str] | No
 def carried(
     topology: Topology, here: Groups, there: Groups, committed: Iterable[Committed], ways: Paths
 ) -> list[Carried]:
-    """Return where positions on one side go on at the other, and what groups have committed there.
+    """Return positions of one side translated to the other, with the offsets that groups have committed there.
 
     Args:
         topology: the declaration.
-        here: the side that is left.
-        there: the other one.
-        committed: what groups have committed here; what no path leads from is left out.
-        ways: by topic.
+        here: the cluster that groups leave.
+        there: the other cluster.
+        committed: offsets that groups have committed here; those without a path are left out.
+        ways: the paths from `here`.
 
     Raises:
         AnabranchError: a cluster does not answer, or something there is refused.
@@ -196,13 +195,13 @@ def carried(
             for at, one, path in these:
                 ask = translator.downstream if path.way == "downstream" else translator.upstream
                 there_is = bounds.get((one.topic, one.partition))
-                told = ask(path.original, one.partition, one.offset)
-                why = told.why
+                translated = ask(path.original, one.partition, one.offset)
+                why = translated.why
                 if there_is is not None and one.offset < there_is.start:
-                    # Deleted on this side: the other one may have it still, else nothing in front of the first is lost.
+                    # Deleted on this side: the other may still have it; else the first record loses nothing.
                     first = ask(path.original, one.partition, there_is.start)
-                    if told.offset in (None, first.offset) and first.offset is not None:
-                        told = first
+                    if translated.offset in (None, first.offset) and first.offset is not None:
+                        translated = first
                         why = f"offset {one.offset} is deleted at {here.cluster.alias}: it goes on at the first record"
                 found[at] = Carried(
                     one.group,
@@ -211,7 +210,7 @@ def carried(
                     one.offset,
                     None if there_is is None else replace(one, bounds=there_is).lag,
                     path.to_topic,
-                    told.offset,
+                    translated.offset,
                     None,
                     one.metadata,
                     why,
@@ -220,28 +219,27 @@ def carried(
 
 
 def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequence[str] | None) -> list[Carried]:
-    """Return where groups of a source that cannot be asked go on at the target, as the newest checkpoints tell it.
+    """Return positions at the target from the newest checkpoints, for groups of a source that is lost.
 
-    What they tell of the source is looked up in what is copied by now; where that is not known what they tell of the
-    target stands.
+    The checkpoint's source offset is translated with what is copied by now; if that fails, its target offset is used.
 
     Raises:
         DeclaredInputError: AB625, a group that is named in full has no checkpoint.
-        EnvironmentFault: AB640, there are no checkpoints of the source; AB313, they may not be read.
+        EnvironmentFault: AB640, there are no checkpoints of the source; AB313, they cannot be read.
         Unreachable: AB310, the target does not answer.
     """
     records = Ownership(there.cluster, topology.name).read().values()
     names = {copy.name: original for original, copy in copies_of(records, topology.name, flow).items()}
     client = MirrorClient(there.cluster, flow.policy)
-    told = [
+    checkpoints = [
         one for one in client.checkpoints(flow.source) if one.topic in names and _is_chosen(one.group, chosen, flow)
     ]
     found = []
     with Translator(None, topology.clusters[flow.target], flow, topology.name) as translator:
-        translator.refresh({(names[one.topic], one.partition) for one in told})
-        for one in told:
+        translator.refresh({(names[one.topic], one.partition) for one in checkpoints})
+        for one in checkpoints:
             original, why = names[one.topic], "from its last checkpoint"
-            # The copy may have come further since it was written.
+            # More may have been copied since it was written.
             now = translator.downstream(original, one.partition, one.upstream)
             to_offset = one.downstream if now.how == "unknown" else now.offset
             why = f"{why}; {now.why}" if now.why and now.how != "unknown" else why
@@ -253,7 +251,7 @@ def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequen
 
 
 def demanded(chosen: Sequence[str] | None) -> list[str]:
-    """Return the names and expressions that choose groups, of which there must be some: all but those of all groups."""
+    """Return the names and expressions that must match a group: all but those that choose all groups."""
     return [name for name in chosen or () if name not in (ALL, EVERYTHING)]
 
 
@@ -264,11 +262,11 @@ def _no_checkpoint(cluster: Cluster, flow: Flow, group: str) -> Problem:
 
 
 def moves_of(found: Iterable[Carried], only_forward: bool = False) -> dict[str, list[Move]]:
-    """Return what is to be committed, by group.
+    """Return the offsets to commit, by group.
 
     Args:
-        found: positions that were carried over.
-        only_forward: whether nobody is taken back who is further already: they may have read on there.
+        found: translated positions.
+        only_forward: whether to leave out groups that are further on already, as they may have read on there.
     """
     moves: dict[str, list[Move]] = {}
     for one in found:
@@ -280,7 +278,7 @@ def moves_of(found: Iterable[Carried], only_forward: bool = False) -> dict[str, 
 
 
 def further(found: Iterable[Carried]) -> list[Carried]:
-    """Return the positions of groups that stand further on the other side than they would go on."""
+    """Return the positions whose groups are further on at the other side than the translated offset."""
     return [one for one in found if _is_further(one) and one.to_offset != one.before]
 
 
@@ -289,7 +287,7 @@ def _is_further(one: Carried) -> bool:
 
 
 def without_place(found: Iterable[Carried], alias: str) -> Iterator[WithoutPlace]:
-    """Yield the groups of which a position cannot be told on the other side, each once for each position."""
+    """Yield a group for each of its positions that cannot be translated to the other side."""
     for one in found:
         if one.to_offset is None:
             place = f"offset {one.offset} of {one.topic}/{one.partition}"
@@ -298,7 +296,7 @@ def without_place(found: Iterable[Carried], alias: str) -> Iterator[WithoutPlace
 
 
 def untranslated(found: Iterable[Carried], alias: str, allowed: Allowance) -> list[Problem]:
-    """Return the positions that cannot be told on the other side, of groups that are not allowed to go without."""
+    """Return a problem (AB710) for each position that cannot be translated, of groups that must have one."""
     remedy = "commit it with `offsets write` after the move, or leave the group out with --group"
     return [
         Problem(
@@ -323,12 +321,12 @@ def _is_chosen(group: str, chosen: Sequence[str] | None, flow: Flow) -> bool:
 
 
 def _with_what_is_there(there: Groups, found: Sequence[Carried]) -> list[Carried]:
-    """Return positions with what the groups have committed on the other side already."""
+    """Return positions with the offsets that the groups have committed on the other side."""
     groups = sorted({one.group for one in found})
     before = {(one.group, one.topic, one.partition): one.offset for one in there.committed(groups)}
     return [replace(one, before=before.get((one.group, one.to_topic, one.partition))) for one in found]
 
 
 def without_checkpoints(error: EnvironmentFault) -> bool:
-    """Tell whether there are no checkpoints at all."""
+    """Return whether an error means that there are no checkpoints at all."""
     return all(problem.code == _NO_CHECKPOINTS for problem in error.problems)

@@ -1,4 +1,4 @@
-"""Who reads what a flow hands over, where they go on, and who does not get a place there; as a failover plans it."""
+"""Consumer groups that read the topics of a flow: their positions at the target, and groups without one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Readers:
     Args:
         topology: the declaration.
         flow: one of its flows.
-        source: the side that they leave; None where it is taken for gone.
-        target: the side that they go to.
-        chosen: names and regular expressions; None means those that the flow takes along.
+        source: the source; None if it is treated as lost.
+        target: the target.
+        chosen: names and regular expressions; None means the groups that the flow declares.
     """
 
     def __init__(
@@ -37,29 +37,32 @@ class Readers:
         self._not_taken: set[str] = set()
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:
-        """Return where they go on.
+        """Return their positions at the target.
+
+        Args:
+            found: how far the flow was copied.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         if self._source is None:
             try:
-                told = group_positions.by_checkpoints(self._topology, self._flow, self._target, self._chosen)
+                carried = group_positions.by_checkpoints(self._topology, self._flow, self._target, self._chosen)
             except EnvironmentFault as error:
-                # Producers may be all that moves.
+                # A failover may move producers alone.
                 self._has_checkpoints = not group_positions.without_checkpoints(error)
                 if group_positions.without_checkpoints(error) and not group_positions.demanded(self._chosen):
                     return []
                 raise
-            # Others may have left some there, of other topics.
-            self._has_checkpoints = bool(told)
-            return told
+            # There may be checkpoints of other topics.
+            self._has_checkpoints = bool(carried)
+            return carried
         ways = self._ways(self._source)
         groups = group_positions.groups_that_read(self._source, self._topics(found, ways), self._chosen, self._flow)
         return group_positions.carried(self._topology, self._source, self._target, self._source.committed(groups), ways)
 
     def without(self, found: Sequence[Crossing], groups: Iterable[Carried]) -> Iterator[WithoutPlace]:
-        """Yield those that do not get their place.
+        """Yield the groups that get no position.
 
         Args:
             found: how far the flow was copied.
@@ -82,7 +85,7 @@ class Readers:
             yield from (WithoutPlace(name, f"reads {topic}, which has no copy at {target}") for name in names)
 
     def notices(self, found: Sequence[Crossing]) -> Iterator[str]:
-        """Yield in words what else is to be known of those who move; errors are those of `without`."""
+        """Yield notices for the user; errors are those of `without`."""
         source, target = self._flow.source, self._flow.target
         if self._source is not None:
             yield f"stop the consumers at {source} first: what they commit later is not taken along"
@@ -99,7 +102,7 @@ class Readers:
             yield f"their positions at {source} in copies of {target}'s topics are unknown: set these by hand"
 
     def _ways(self, source: Groups) -> group_positions.Paths:
-        """Return the ways from the source; none leads into a copy of what its flow takes no longer."""
+        """Return the paths from the source, without paths to copies of topics that their flow no longer selects."""
         aliases, found = self._topology.aliases, dict[str, list[group_positions.Path]]()
         for topic, some in group_positions.paths(self._topology, source, self._target).items():
             kept = [one for one in some if one.way == "upstream" or one.flow.takes(one.original, aliases)]
@@ -109,12 +112,12 @@ class Readers:
         return found
 
     def _topics(self, found: Iterable[Crossing], ways: group_positions.Paths) -> set[str]:
-        """Return the topics of the source whose readers move."""
+        """Return the topics of the source whose consumer groups move."""
         copied = group_positions.copied(self._flow, ways, found, self._target.partitions)
         return group_positions.logical(self._flow, self._topology, ways, copied)
 
     def _behind(self, found: Iterable[Crossing], ways: group_positions.Paths) -> set[str]:
-        """Return the originals that have no copy."""
+        """Return the originals without a copy."""
         some = list(found)
         return {one.topic for one in some} - group_positions.copied(self._flow, ways, some, self._target.partitions)
 

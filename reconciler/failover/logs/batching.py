@@ -1,4 +1,4 @@
-"""Asks about many partitions side by side, a portion of them at a time."""
+"""Sends requests about many partitions concurrently, some hundred at a time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _AT_ONCE = 500
 
 
 async def in_portions(loop: Loop, items: Sequence[Item], ask: Callable[[Item], Coroutine[Any, Any, None]]) -> None:
-    """Ask about each item; what the wire is asked at the same time it asks brokers in few requests.
+    """Call `ask` for each item; the wire merges concurrent calls into few requests to brokers.
 
     Raises:
-        Exception: what the first of them has raised, when those that were asked with it have ended.
+        Exception: the first one that a call raised, after the calls beside it have ended.
     """
     for first in range(0, len(items), _AT_ONCE):
         await loop.together(partial(ask, item) for item in items[first : first + _AT_ONCE])

@@ -1,4 +1,4 @@
-"""Where the copies of a flow stand, as the target alone tells it: its source may be gone."""
+"""How far a flow has copied, read from the target alone, as its source may be lost."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ _SECONDS = 10.0
 
 
 def crossings(topology: Topology, flow: Flow, target: Groups) -> list[Crossing]:
-    """Return how far a flow has copied, partition by partition, in the copies that are there now.
+    """Return how far a flow has copied each partition of the copies that exist now.
 
-    They are copies of what the flow hands over (`Flow.hands_over`), as `without_copy` goes by: one of an original that
-    it takes no longer stays as it is.
+    As in `without_copy`, copies whose originals the flow no longer selects (`Flow.hands_over`) are left out.
 
     Args:
         topology: the declaration.
         flow: one of its flows.
-        target: of its target cluster.
+        target: reads its target cluster.
 
     Raises:
         Unreachable: AB310, the target does not answer.
@@ -45,7 +44,7 @@ def crossings(topology: Topology, flow: Flow, target: Groups) -> list[Crossing]:
     name = topology.name
     records = copies_of(Ownership(target.cluster, name).read().values(), name, flow)
     copies = {topic: one for topic, one in records.items() if flow.hands_over(topic, topology.aliases)}
-    # Behind the records of ownership: a copy may have been made, or have grown, since anybody looked.
+    # After the records of ownership: a copy may have been made, or have grown, since the last refresh.
     target.refresh()
     logs = {(one.name, number): one for one in copies.values() for number in range(target.partitions.get(one.name, 0))}
     bounds = target.bounds(logs)
@@ -63,11 +62,11 @@ def crossings(topology: Topology, flow: Flow, target: Groups) -> list[Crossing]:
         committed = {
             (one.topic, one.partition): one
             for one in target.committed([group])
-            # One in a copy that was deleted is nobody's any more.
+            # The offset of a copy that was deleted is stale.
             if not differ(OffsetMetadata.parse(one.metadata).target_id, ids.get(one.topic))
         }
-        # Syncs can speak only of what was written to. What is remembered of a copy is stored behind its first commit:
-        # that nothing is known of one does not say that it never began.
+        # Offset syncs exist only for copies that were written to. Copy records are stored after the first commit, so a
+        # copy without one may have begun.
         lost = {
             log: (one.source_topic, known.get(log) or CopyRecord(None, ids.get(log[0])))
             for log, one in logs.items()
@@ -87,15 +86,15 @@ def crossings(topology: Topology, flow: Flow, target: Groups) -> list[Crossing]:
 
 
 def _recalled(target: Cluster, flow: Flow, lost: Mapping[Log, tuple[str, CopyRecord]]) -> dict[Log, Committed]:
-    """Return the positions of copies that their group has forgotten, as their last offset syncs tell them.
+    """Return positions of copies whose group offsets have expired, from their last offset syncs.
 
-    The group's offsets expire when nothing has run for some days; a flow that goes on looks there, too. A position
-    that nobody tells is left out.
+    Group offsets expire when the flow has not run for some days; a flow that goes on reads the syncs, too. Partitions
+    without a usable sync are left out.
 
     Args:
-        target: where the copies are.
-        flow: which flow.
-        lost: by partition of the copy, its original and what is remembered of it.
+        target: the cluster of the copies.
+        flow: the flow.
+        lost: by partition of the copy, its original and its copy record.
     """
     if not lost:
         return {}
@@ -115,7 +114,7 @@ def _recalled(target: Cluster, flow: Flow, lost: Mapping[Log, tuple[str, CopyRec
 
 
 def cuts(found: Iterable[Crossing]) -> dict[str, Cut]:
-    """Return where copies stand as cuts, by original."""
+    """Return the cuts of copies, by original."""
     parts: dict[str, list[Crossing]] = {}
     for one in sorted(found, key=lambda one: one.partition):
         parts.setdefault(one.topic, []).append(one)
@@ -132,7 +131,7 @@ def cuts(found: Iterable[Crossing]) -> dict[str, Cut]:
 
 
 def as_cut(one: Crossing, cut: Cut | None) -> Crossing:
-    """Return how far a partition was copied as its cut tells it; what stands behind that others have written since."""
+    """Return how far a partition was copied, from its cut: later records of the copy are not the flow's."""
     if cut is None or one.partition >= len(cut.ends):
         return replace(one, copied=-1)
     copied, end = cut.ends[one.partition]
@@ -143,8 +142,8 @@ def not_begun(found: Iterable[Crossing], originals: Mapping[str, int]) -> list[C
     """Return the partitions of originals that their copies do not have yet.
 
     Args:
-        found: of the copies.
-        originals: how many partitions topics of the source have.
+        found: what `crossings` returned.
+        originals: number of partitions of each topic of the source.
     """
     most = {one.topic: one for one in sorted(found, key=lambda one: one.partition)}
     return [
@@ -157,13 +156,13 @@ def not_begun(found: Iterable[Crossing], originals: Mapping[str, int]) -> list[C
 def without_copy(
     flow: Flow, aliases: Collection[str], found: Iterable[Crossing], originals: Mapping[str, int]
 ) -> list[Crossing]:
-    """Return the partitions of originals that have no copy at all: made since anybody looked, or left out.
+    """Return the partitions of originals without any copy: topics made since the last `apply`, or left out.
 
     Args:
-        flow: which flow.
+        flow: the flow.
         aliases: the clusters of the topology.
-        found: of the copies.
-        originals: how many partitions topics of the source have.
+        found: what `crossings` returned.
+        originals: number of partitions of each topic of the source.
     """
     copied = {one.topic for one in found}
     return [
@@ -175,9 +174,9 @@ def without_copy(
 
 
 def before(one: Carried, known: Iterable[Cut]) -> Carried:
-    """Return where a position of the source goes on: at the end of what was copied at most.
+    """Return a position that is limited to the cut of its copy.
 
-    What stands behind that others wrote, and nobody has read it who comes from the source.
+    Records after the cut were written later, and groups that come from the source have not read them.
     """
     cut = next((cut for cut in known if cut.remote == one.to_topic), None)
     if cut is None or one.to_offset is None or one.partition >= len(cut.ends):
@@ -186,7 +185,7 @@ def before(one: Carried, known: Iterable[Cut]) -> Carried:
 
 
 def remembered(cluster: Cluster, topology: str, flow: str, logs: Iterable[Log]) -> dict[Log, CopyRecord]:
-    """Return what is remembered of logs of a cluster as copies of a flow, as far as anything is.
+    """Return the copy records of a flow for some partitions; those without a record are left out.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.

@@ -1,4 +1,4 @@
-"""What happened on both sides of a flow since its copies were cut: what came to the copies, and what never crossed."""
+"""Records on both sides of a flow since its copies were cut: new ones of copies, and never copied ones of originals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from reconciler.replicator.partition.place import differ
 
 
 class Divergence:
-    """Looks at the cuts of one flow.
+    """Compares both sides of a flow with its cuts.
 
     Args:
-        source: the side that everybody returns to.
-        target: the other one.
-        wanted: originals that are to be made anew.
-        without: originals that are gone, and whose copies may keep what came to them.
+        source: the source.
+        target: the target.
+        wanted: originals that are to be rebuilt.
+        without: originals that no longer exist, whose copies may keep their new records.
     """
 
     def __init__(self, source: Groups, target: Groups, wanted: Collection[str], without: Collection[str] = ()) -> None:
@@ -35,13 +35,13 @@ class Divergence:
         self._without = without
 
     def cuts(self, cuts: Mapping[str, Cut]) -> tuple[dict[str, Cut], list[str]]:
-        """Return the cuts of topics that are there on both sides, and why the others are left out.
+        """Return the cuts of topics that exist on both sides, and notices about the others.
 
-        Partitions that were added to a copy since were never copied: they are cut at their beginning.
+        Partitions that were added to a copy since hold no copied records: their cut is at offset 0.
 
         Raises:
-            DeclaredInputError: AB711, an original lacks partitions that its copy has; AB714, a copy was made anew;
-                AB715, an original is gone, and something came to its copy.
+            DeclaredInputError: AB711, an original lacks partitions that its copy has; AB714, a copy was made again;
+                AB715, an original is gone, and its copy has new records.
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         found: dict[str, Cut] = {}
@@ -50,7 +50,7 @@ class Divergence:
         others = self._made_anew(cuts)
         for topic, cut in sorted(cuts.items()):
             here, there = self._source.partitions.get(topic, 0), self._target.partitions.get(cut.remote, 0)
-            # One that is being made anew may be gone just now.
+            # An original that is being rebuilt may be gone at this moment.
             if not there or not (here or cut.anew == "wanted"):
                 missing = self._target.cluster.alias if not there else self._source.cluster.alias
                 name = cut.remote if not there else topic
@@ -76,7 +76,7 @@ class Divergence:
         return found, left_out
 
     def _made_anew(self, cuts: Mapping[str, Cut]) -> set[str]:
-        """Return which copies are others than those that were cut."""
+        """Return the copies that were deleted and made again since they were cut, by topic id."""
         names = {cut.remote for cut in cuts.values()}
         there = self._target.ids(name for name in names if name in self._target.partitions)
         return {
@@ -86,13 +86,13 @@ class Divergence:
         }
 
     def _came(self, cut: Cut, partitions: int) -> int:
-        """Return how many offsets of a copy stand behind its cut, those of partitions that were added included."""
+        """Return the number of offsets of a copy after its cut, including those of added partitions."""
         whole = replace(cut, ends=(*cut.ends, *((0, 0),) * (partitions - len(cut.ends)))[:partitions])
         found = self.bounds(self._target, [(cut.remote, whole)])
         return sum(part.end - part.first for part in _behind(cut.remote, _targets(whole), found))
 
     def _held(self, remote: str) -> int:
-        """Return how many offsets a copy holds."""
+        """Return the number of offsets of a copy."""
         logs = [(remote, number) for number in range(self._target.partitions[remote])]
         found = self._target.bounds(logs)
         if missing := sorted(set(logs) - found.keys()):
@@ -100,17 +100,17 @@ class Divergence:
         return sum(one.end - one.start for one in found.values())
 
     def topics(self, cuts: Mapping[str, Cut], parted: Collection[str] = ()) -> Iterator[Returning]:
-        """Yield what becomes of each topic.
+        """Yield what a failback does with each topic.
 
         Args:
             cuts: by original.
-            parted: originals that have diverged whatever stands behind their cuts.
+            parted: originals that have diverged even without records after their cuts.
 
         Raises:
             EnvironmentFault: AB630, a partition has no leader; AB706, a transaction is open; AB313, READ is refused.
             Unreachable: AB310, a cluster does not answer.
         """
-        # What stands behind the cut of an original is its copy's once records come back.
+        # Once records are copied back, those after the cut of an original are its copy's.
         untouched = [cut for cut in cuts.values() if not (cut.is_handed or cut.anew)]
         at_source = self.bounds(self._source, ((cut.topic, cut) for cut in untouched))
         at_target = self.bounds(self._target, ((cut.remote, cut) for cut in cuts.values()))
@@ -121,7 +121,7 @@ class Divergence:
             came = [part for part in new if part.topic == cut.remote]
             stayed = [part for part in behind if part.topic == topic]
             records = sum(behind_counts[part] for part in stayed)
-            # Ends of transactions, and what was deleted, are in the way of the same offsets alone.
+            # Transaction markers and deleted records are in the way of identical offsets alone.
             is_in_the_way = bool(records or (stayed and cut.mode != TRANSLATED))
             yield Returning(
                 topic,
@@ -136,13 +136,13 @@ class Divergence:
             )
 
     def dropped(self, cuts: Iterable[Cut], begins: Mapping[Log, int]) -> dict[Part, int]:
-        """Return what an original holds that its copy does not, with how many records that are.
+        """Return the parts of originals that their copies do not hold, with the number of records.
 
         Args:
-            cuts: of originals that are about to be made anew.
-            begins: by original partition, from which offset on its copy has its records.
+            cuts: of originals that are to be rebuilt.
+            begins: by partition of the original, the first offset that its copy holds.
         """
-        # Of partitions that were added to an original since nothing ever crossed.
+        # Partitions that were added to an original since were never copied.
         some = [replace(cut, ends=(*cut.ends, *((0, 0),) * self._added(cut))) for cut in cuts]
         ends = self.bounds(self._source, ((cut.topic, cut) for cut in some))
         behind = [part for cut in some for part in _behind(cut.topic, _sources(cut), ends)]
@@ -152,13 +152,13 @@ class Divergence:
     def uncrossed(
         self, topology: str, clusters: offset_lookup.Clusters, flow: Flow, cuts: Collection[Cut]
     ) -> list[Problem]:
-        """Return the originals that hold more behind their cuts than came back to them.
+        """Return a problem (AB713) for each original with more records after its cut than were copied back.
 
         Args:
             topology: name of the topology.
-            clusters: of the flow that copies back.
+            clusters: source and target of the flow that copies back.
             flow: that flow.
-            cuts: of copies with offsets of their own, which are back.
+            cuts: of copies with translated offsets that are copied back.
         """
         here = self.bounds(self._source, ((cut.topic, cut) for cut in cuts))
         there = self.bounds(self._target, ((cut.remote, cut) for cut in cuts))
@@ -174,12 +174,12 @@ class Divergence:
                 f"produce them again: {old.topic} lacks them, and `verify` names them",
             )
             for old, new in pairs
-            # Where nothing came the flow goes on where it was.
+            # Without new records the flow goes on where it was.
             if old.first < old.end and counts[new] > came_counts[old]
         ]
 
     def ends(self, cuts: Iterable[Cut]) -> dict[Log, int]:
-        """Return where originals end, each topic with all partitions that it has by now, as far as it is there."""
+        """Return the log ends of originals, with all partitions that they have now; missing topics are left out."""
         self._source.refresh()
         topics = {cut.topic: self._source.partitions.get(cut.topic, 0) for cut in cuts}
         logs = {(topic, number) for topic, count in topics.items() for number in range(count)}
@@ -214,7 +214,7 @@ def _sources(cut: Cut) -> list[int]:
 
 
 def _behind(topic: str, froms: Iterable[int], ends: Mapping[Log, LogBounds]) -> Iterator[Part]:
-    """Yield what stands behind some offsets; what was deleted there meanwhile is a part of nothing, but a part."""
+    """Yield the parts from some offsets to the log ends; if their records were deleted since, the part is empty."""
     for number, first in enumerate(froms):
         bounds = ends[topic, number]
         if first < bounds.end:
@@ -222,7 +222,7 @@ def _behind(topic: str, froms: Iterable[int], ends: Mapping[Log, LogBounds]) -> 
 
 
 def grown_since_export(groups: Groups, log: Log) -> Problem:
-    """Return the problem that an original has grown since its records were exported."""
+    """Return the problem (AB712) that an original has grown since its records were exported."""
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
     message = "it was written to after its records were exported: it was not deleted"
     return Problem("AB712", where, message, "stop its producers, and run failback again with another export")

@@ -1,7 +1,7 @@
-"""Tells whether anybody still copies a flow that was asked to end. No clock of another machine counts.
+"""Reports which processes still copy a flow that is ending. No clock of another machine counts.
 
-Who may write to copies is a member of the flow's group, and writes nothing once the coordinator may have dropped it
-(`replicator.lease.lease`): where the group has no members, nobody writes. Processes that are about to join it say so.
+Only members of the flow's group write to copies, and a task stops writing before the coordinator may drop it
+(`replicator.lease.lease`): without members, there are no writes. Processes that are about to join report themselves.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SECONDS = 10.0
 
 
 class FlowEnd:
-    """Looks at who copies one flow.
+    """Reads which processes copy one flow.
 
     Args:
         cluster: the flow's target.
@@ -45,13 +45,13 @@ class FlowEnd:
         self._wire = GroupWire(self._loop, cluster, "anabranch-failover", _SECONDS)
 
     def holders(self) -> list[str]:
-        """Return, in words, who copies the flow or is about to: runs, and members of its group.
+        """Return the runs that copy the flow or are about to, or else the members of its group, in words.
 
         Raises:
             Unreachable: AB310, the target does not answer.
-            EnvironmentFault: AB311 or AB313, reading is refused; AB630, the group's coordinator has another reason.
+            EnvironmentFault: AB311 or AB313, reading is refused; AB630, the coordinator returns another error.
         """
-        # Who speaks first and joins then is seen by one of both looks.
+        # A process reports itself before it joins the group, so one of both reads finds it.
         runs = sorted({word.run for word in self._words.current()})
         return runs or [f"{one} in group {self._group}" for one in self._members()]
 

@@ -1,7 +1,7 @@
-"""Hands logs over that others wrote to: to the flow that copies back, and to the flow itself when it goes on.
+"""Hands logs that other clients wrote to over to a flow: to the one that copies back, or to the flow that goes on.
 
-The takeover trusts no log that somebody else wrote to. Here it is told which producers a log had when it was handed
-over, and up to where; whatever comes later is looked at as strictly as ever.
+The takeover refuses logs with records of other producers. The handover records the producers and the end of a log, and
+the takeover accepts these; records after that end are checked as usual.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True)
 class LogState:
-    """How one partition's log stands.
+    """State of one partition's log.
 
     Attributes:
-        topic_id: of its topic; None where the brokers have none.
+        topic_id: of its topic; None if brokers have no topic ids.
         end: the log end at the leader, replicated or not.
-        producers: ids of all producers that the leader remembers.
-        is_open: whether one of them has a transaction open.
-        epoch: the leader's; -1 where brokers tell none.
+        producers: the producer ids that the leader holds.
+        is_open: whether one of them has an open transaction.
+        epoch: the leader epoch; -1 if brokers report none.
     """
 
     topic_id: str | None
@@ -43,7 +43,7 @@ class LogState:
 
     @property
     def handed(self) -> Handed:
-        """What a takeover is told of a log that is handed over so."""
+        """What the takeover accepts of this log."""
         return Handed(self.end, self.producers)
 
 
@@ -53,23 +53,23 @@ class Handover:
 
     Attributes:
         source_id: id of the topic that it is a copy of.
-        stand: of the log that is handed over.
-        position: the source offset that comes next at its end; None leaves the shift that is remembered.
-        back: how offsets of what the flow that copies back has written differ from those here; None where they do not.
+        state: state of the log.
+        position: the source offset that is copied next, at its end; None keeps the recorded shift.
+        back: shifted runs of the flow that copied back; None if offsets do not differ.
     """
 
     source_id: str | None
-    stand: LogState
+    state: LogState
     position: int | None = None
     back: Runs | None = None
 
 
 def log_states(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -> dict[Log, LogState]:
-    """Return how some logs stand.
+    """Return the state of some logs.
 
     Raises:
         Unreachable: AB310, no answer.
-        EnvironmentFault: AB313, a topic may not be looked at (READ); AB630, a partition has no leader, or is not there.
+        EnvironmentFault: AB313, READ on a topic is refused; AB630, a partition has no leader, or is not there.
     """
     found: dict[Log, LogState] = {}
     loop = Loop()
@@ -118,17 +118,17 @@ def _fault(cluster: Cluster, log: Log, code: int) -> EnvironmentFault:
 
 
 def hand_over(target: Cluster, topology: str, flow: str, handovers: Mapping[Log, Handover]) -> None:
-    """Remember that logs at a target are a flow's from now on, and wait until that is stored.
+    """Record that logs belong to a flow from now on, and wait until that is stored.
 
     Args:
-        target: where they are.
+        target: the cluster of the logs.
         topology: name of the topology.
         flow: name of the flow that is to write to them.
         handovers: by remote partition.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
-        EnvironmentFault: AB311, it does not take it.
+        EnvironmentFault: AB311, the record cannot be written.
     """
     Journal(target, JournalPlace(topology, "copies")).ensure()
     copies = Copies(target, topology)
@@ -142,13 +142,13 @@ def hand_over(target: Cluster, topology: str, flow: str, handovers: Mapping[Log,
 
 
 def _inherited(known: CopyRecord, one: Handover) -> CopyRecord:
-    stand = one.stand
-    of_another = known.target_id not in (None, stand.topic_id) or known.source_id not in (None, one.source_id)
-    base = CopyRecord(one.source_id, stand.topic_id) if of_another else known
+    state = one.state
+    of_another = known.target_id not in (None, state.topic_id) or known.source_id not in (None, one.source_id)
+    base = CopyRecord(one.source_id, state.topic_id) if of_another else known
     runs = base.runs
     for run in one.back.runs if one.back is not None else ():
-        # What it has shifted one way is shifted the other way from here.
+        # A shift of the flow that copied back is the opposite shift of this flow.
         runs = runs.extended(Run(run.target, -run.shift))
-    if one.position is not None and (shift := stand.end - one.position) != runs.shift:
+    if one.position is not None and (shift := state.end - one.position) != runs.shift:
         runs = runs.extended(Run(one.position, shift)) if runs.runs or one.position else Runs((Run(0, shift),))
-    return replace(base, source_id=one.source_id, target_id=stand.topic_id, runs=runs, handed=stand.handed)
+    return replace(base, source_id=one.source_id, target_id=state.topic_id, runs=runs, handed=state.handed)

@@ -1,7 +1,7 @@
-"""Whether an original and its copy with the same offsets hold the same, told by the newest records of a part of both.
+"""Compares an original with its copy with identical offsets, by the newest records of a part of both.
 
-Where two logs of one origin part they stay apart: who finds the same newest record on both sides, at one place, need
-not look at those before it.
+Two logs of one origin that diverge stay apart: if the newest record is the same on both sides at one offset, those
+before it need not be compared.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _AT_FIRST = 64
 
 @dataclass(frozen=True)
 class LogPair:
-    """A part of one partition that both sides should hold alike.
+    """A part of one partition that should be the same on both sides.
 
     Attributes:
         original: the partition at the source.
         remote: its copy.
-        shift: how far a record's offset at the copy is above the original's.
+        shift: offset at the copy minus offset at the original.
         first: the first offset of the part, at the original.
         end: the offset behind its last one.
     """
@@ -46,7 +46,7 @@ class LogPair:
 
 
 class _Mark(NamedTuple):
-    """What a record holds, in short; `time` is None where the brokers have written their own."""
+    """Digest and timestamp of a record; `time` is None if brokers set the timestamp."""
 
     digest: bytes
     time: int | None
@@ -56,11 +56,11 @@ class _Mark(NamedTuple):
 
 
 class LogComparison:
-    """Compares logs of two clusters; what aborted transactions left counts as nothing.
+    """Compares logs of two clusters; records of aborted transactions are skipped.
 
     Args:
-        source: where originals are.
-        target: where copies are.
+        source: the cluster of originals.
+        target: the cluster of copies.
         seconds: how long a cluster may be silent.
     """
 
@@ -78,10 +78,10 @@ class LogComparison:
         self._there.close()
 
     def agree(self, pair: LogPair) -> bool:
-        """Tell whether the newest record of a part is the same on both sides; where neither has any, it is.
+        """Return whether the newest record of a part is the same on both sides; True if neither has a record.
 
         Args:
-            pair: both sides must reach its end.
+            pair: the part; both logs must reach its end.
 
         Raises:
             AnabranchError: a cluster does not answer, or reading is refused.
@@ -97,14 +97,14 @@ class LogComparison:
         return True
 
     def until(self, pair: LogPair, *, is_whole: bool) -> int | None:
-        """Return up to which of the original's offsets a part is alike on both sides: its end, if nothing differs.
+        """Return the original's offset up to which a part is the same on both sides: its end, if nothing differs.
 
         Args:
-            pair: what is compared; both sides must reach its end.
-            is_whole: whether the original ends with it: then what the copy alone has there was not compacted away.
+            pair: the part; both logs must reach its end.
+            is_whole: whether the original ends with the part: then compaction did not take records that the copy has.
 
         Returns:
-            None where all that both sides have differs.
+            None if no record that both sides have is the same.
 
         Raises:
             AnabranchError: a cluster does not answer, or reading is refused.
@@ -124,7 +124,7 @@ class LogComparison:
         return None if differs else pair.end
 
     def _both(self, pair: LogPair, first: int, end: int) -> tuple[dict[int, _Mark], dict[int, _Mark]]:
-        """Return what stands in a part on both sides, by the original's offsets."""
+        """Return the records of a part on both sides, by the original's offsets."""
         here = self._marks(self._source, self._here, pair.original, (first, end))
         there = self._marks(self._target, self._there, pair.remote, (first + pair.shift, end + pair.shift))
         return here, {offset - pair.shift: mark for offset, mark in there.items()}
@@ -137,7 +137,7 @@ class LogComparison:
             for message in walker.messages(*log, at, end):
                 offset = message.offset() or 0
                 if message.error() is not None:
-                    # A leader that is new may believe for a moment that its log ends earlier.
+                    # A new leader may report an earlier log end for a moment.
                     at = max(at, offset)
                     break
                 if offset >= at:
@@ -155,10 +155,10 @@ class LogComparison:
 def _mark(message: Message) -> _Mark:
     kind, stamp = message.timestamp()
     try:
-        said = header_pairs(message)
+        headers = header_pairs(message)
     except Misfit:
-        # The library cannot give them, on either side; key, value and timestamp are compared all the same.
-        said = []
-    content = (message.key(), message.value(), said)
+        # The library cannot return them, on either side; key, value and timestamp are still compared.
+        headers = []
+    content = (message.key(), message.value(), headers)
     digest = blake2b(repr(content).encode(), digest_size=16).digest()
     return _Mark(digest, stamp if kind == TIMESTAMP_CREATE_TIME else None)

@@ -1,4 +1,4 @@
-"""What translation tells of logs that come back: from where on a copy has its original, and what stands where."""
+"""Translates bounds of logs during a failback: where a copy begins at its original, and where records came back."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Clusters = tuple[Cluster, Cluster]
 def begins(
     topology: str, clusters: Clusters, flow: Flow, cuts: Collection[Cut], starts: Mapping[Log, LogBounds]
 ) -> dict[Log, int]:
-    """Return from which offset of an original on its copy has its records.
+    """Return the first offset of each original that its copy holds.
 
     Args:
         topology: name of the topology.
         clusters: of the flow.
-        flow: the one that is failed over.
+        flow: the flow that is failed over.
         cuts: of its copies.
-        starts: how the logs of the copies stand.
+        starts: bounds of the copies' logs.
 
     Raises:
         AnabranchError: a cluster does not answer, or something there is refused.
@@ -36,17 +36,17 @@ def begins(
         translator.refresh({(cut.topic, number) for cut in cuts for number in range(len(cut.ends))})
         for cut in cuts:
             for number, (source, _) in enumerate(cut.ends):
-                told = translator.upstream(cut.topic, number, starts[cut.remote, number].start)
-                found[cut.topic, number] = _begin(told, max(source, 0))
+                translated = translator.upstream(cut.topic, number, starts[cut.remote, number].start)
+                found[cut.topic, number] = _begin(translated, max(source, 0))
     return found
 
 
-def _begin(told: Translated, copied: int) -> int:
-    """Return from where on a copy has its original: where nobody tells, everything is kept."""
-    if told.how == "expired":
-        # The copy begins with what the original has deleted: it has all the rest.
+def _begin(translated: Translated, copied: int) -> int:
+    """Return the first offset of an original that its copy holds; if unknown, none is assumed to be copied."""
+    if translated.how == "expired":
+        # The copy begins with records that the original has deleted, so it holds all others.
         return 0
-    return copied if told.offset is None else min(told.offset, copied)
+    return copied if translated.offset is None else min(translated.offset, copied)
 
 
 def came_back(
@@ -57,15 +57,15 @@ def came_back(
     there: Mapping[Log, LogBounds],
     here: Mapping[Log, LogBounds],
 ) -> Iterator[tuple[Part, Part]]:
-    """Yield what of each partition of a copy came back, and where it stands now, as far as neither side deleted it.
+    """Yield the part of each partition of a copy that came back, and its part of the original, without deleted records.
 
     Args:
         topology: name of the topology.
         clusters: of the flow that copies back.
         flow: that flow.
         cuts: of the copies.
-        there: how the logs of the copies stand.
-        here: how those of the originals stand.
+        there: bounds of the copies' logs.
+        here: bounds of the originals' logs.
 
     Raises:
         AnabranchError: a cluster does not answer, or something there is refused.

@@ -1,4 +1,4 @@
-"""How far what came to copies is back at their originals, told by the ends of logs and by what stands there."""
+"""How far new records of copies are copied back to their originals, by log ends and by the records there."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _END = 2**63 - 1
 
 
 class ProgressBack:
-    """Looks at what one flow's copies have given back.
+    """Reads how far the copies of one flow are copied back.
 
     Args:
         topology: name of the topology.
         flow: the flow that is failed over.
-        source: the side that everybody returns to.
-        target: the other one.
+        source: the source.
+        target: the target.
     """
 
     def __init__(self, topology: str, flow: Flow, source: Groups, target: Groups) -> None:
@@ -37,7 +37,7 @@ class ProgressBack:
         self._target = target
 
     def left(self, plan: FailbackPlan) -> list[Log]:
-        """Return the partitions of copies that hold something which is not copied back yet, as far as ends tell it.
+        """Return the partitions of copies that are not copied back yet, by log ends.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -51,12 +51,12 @@ class ProgressBack:
         return left
 
     def left_at(self, plan: FailbackPlan, here: Mapping[Log, LogState], there: Mapping[Log, LogState]) -> list[Log]:
-        """Return the partitions of copies that hold something which is not at the source, as the logs stand.
+        """Return the partitions of copies with records that are not at the source, by the state of the logs.
 
         Args:
-            plan: what is brought back.
-            here: how the originals stand.
-            there: how the copies stand; looked at after `here`.
+            plan: of the failback.
+            here: state of the originals.
+            there: state of the copies, read after `here`.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -73,16 +73,17 @@ class ProgressBack:
             logs = {(cut.remote, number): (cut.topic, number) for cut in cuts for number in range(len(cut.ends))}
             short = [log for log in logs if there[log].is_open or back.get(log, -1) < there[log].end]
             if way == "identical":
-                # Nobody reads what an open transaction holds.
+                # Records of an open transaction cannot be compared yet.
                 short = short or [log for log, original in logs.items() if here[original].is_open]
                 short = short or self._unlike(cuts, {log: there[log].end for log in logs})
             left += short
         return sorted(left)
 
     def checked(self, cuts: Mapping[str, Cut]) -> tuple[dict[str, Cut], list[str]]:
-        """Return cuts as they are to be taken, and what is to be known of those that are taken otherwise.
+        """Return corrected cuts, and notices about those that were corrected.
 
-        Where somebody else wrote to an original while its copy came back at the same offsets, nothing counts as back.
+        If another client wrote to an original while its copy came back with identical offsets, nothing counts as copied
+        back.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -97,7 +98,7 @@ class ProgressBack:
         found, notices = dict(cuts), []
         for cut in coming:
             if cut.remote in unlike:
-                # Made anew it has nothing of the copy but what came back.
+                # A rebuilt original holds only records that were copied back.
                 begun = ((0, 0),) * len(cut.ends) if cut.anew else cut.ends
                 found[cut.topic] = replace(cut, is_handed=False, anew="", ends=begun)
                 notices.append(
@@ -109,12 +110,12 @@ class ProgressBack:
     # --- how far -----------------------------------------------------------------------------------------------------
 
     def _reached(self, way: reverse_flows.Way, cuts: Collection[Cut], here: Mapping[Log, int]) -> dict[Log, int]:
-        """Return up to which offset each copy is back.
+        """Return the offset up to which each copy is copied back.
 
         Args:
-            way: how it goes back.
+            way: how it is copied back.
             cuts: of the copies.
-            here: where originals end; needed for those that get the same offsets.
+            here: log ends of the originals; used for identical offsets.
         """
         name = reverse_flows.backward(self._flow, way, cuts).name
         if way == "identical":
@@ -126,7 +127,7 @@ class ProgressBack:
         return {(names[one.topic], one.partition): one.offset for one in committed if one.topic in names}
 
     def _shifts(self, cuts: Collection[Cut]) -> dict[Log, int]:
-        """Return by how much copies end above their originals, to which records come back at the same offsets."""
+        """Return by how much copies end above their originals, for records that come back with identical offsets."""
         known = reverse_flows.runs_back(
             self._topology, self._source, reverse_flows.backward(self._flow, "identical", cuts), cuts
         )
@@ -139,11 +140,11 @@ class ProgressBack:
         return found
 
     def _unlike(self, cuts: Collection[Cut], there: Mapping[Log, int]) -> list[Log]:
-        """Return the copies whose originals have others' records at their offsets, up to where both reach.
+        """Return the copies whose originals hold other records at their offsets, up to where both reach.
 
         Args:
-            cuts: of copies whose originals get the same offsets.
-            there: where the copies end.
+            cuts: of copies that come back with identical offsets.
+            there: log ends of the copies.
         """
         if not cuts:
             return []
@@ -159,17 +160,17 @@ class ProgressBack:
                 for shift, begin, upto in _pieces(cut, number, known.get(log)):
                     first = max(begin, here[log].start, starts[remote].start - shift)
                     pairs.append(LogPair(log, remote, shift, first, min(upto, here[log].end, there[remote] - shift)))
-        with LogComparison(self._source.cluster, self._target.cluster) as alike:
-            return list(dict.fromkeys(pair.remote for pair in pairs if not alike.agree(pair)))
+        with LogComparison(self._source.cluster, self._target.cluster) as comparison:
+            return list(dict.fromkeys(pair.remote for pair in pairs if not comparison.agree(pair)))
 
 
 def _pieces(cut: Cut, number: int, runs: Runs | None) -> Iterator[tuple[int, int, int]]:
-    """Yield by how much a copy's offsets are above its original's in parts of what came back, and the original's parts.
+    """Yield the shift of a copy's offsets against its original's, with the first and end offset of each run.
 
     Args:
         cut: of the copy.
         number: of the partition.
-        runs: how offsets of what came back differ from the copy's; None where nothing came yet.
+        runs: shifted runs of the flow that copies back; None if nothing came back yet.
     """
     source, target = cut.ends[number]
     shift, begin = (0 if runs is not None or cut.anew else target - source), (0 if cut.anew else source)
@@ -182,7 +183,7 @@ def _pieces(cut: Cut, number: int, runs: Runs | None) -> Iterator[tuple[int, int
 
 
 def by_way(plan: FailbackPlan, topics: Iterable[Returning]) -> ByWay:
-    """Return the cuts of some topics by how their copies go back."""
+    """Return the cuts of some topics by the way in which their copies are copied back."""
     found: ByWay = {}
     for one in topics:
         cut = plan.cuts[one.topic]

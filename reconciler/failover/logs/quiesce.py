@@ -1,7 +1,7 @@
-"""Settles what a flow that has ended left under way at its target, so that its copies can be cut.
+"""Waits for the ends of copies to become final after their flow has ended, so that they can be cut.
 
-Whoever was killed may have left a transaction open, or just ended: its marker, and the position in it, come later. And
-what was written last may stand at a partition's leader alone: others see it once all replicas in sync have it.
+A killed task may leave a transaction open or just ended: its marker, and the offset committed in it, arrive later. The
+last records may be at a partition's leader alone: consumers get them once all replicas in sync have them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _SECONDS = 10.0
 
 
 class Quiesce:
-    """Looks what of one flow is not settled at its target, and ends what its dead tasks have left open.
+    """Reads what is not final at the target of one flow, and aborts transactions that its dead tasks left open.
 
     Args:
-        cluster: the flow's target; nobody copies the flow any more.
+        cluster: the flow's target; no task copies the flow any more.
         topology: name of the topology.
         flow: name of the flow.
     """
@@ -49,14 +49,14 @@ class Quiesce:
         self._left: list[str] = []
 
     def left(self, logs: Collection[Log], translated: Collection[Log]) -> list[str]:
-        """Return in words what is not settled yet; nothing where positions and the ends of copies are final.
+        """Return in words what is not final yet; empty if positions and ends of copies are.
 
         Args:
             logs: partitions of copies.
             translated: those among them whose positions are in the flow's group.
 
         Raises:
-            EnvironmentFault: AB313, we may not look.
+            EnvironmentFault: AB313, DESCRIBE is refused.
         """
         self._left = []
 
@@ -73,7 +73,7 @@ class Quiesce:
         return self._left
 
     async def _end_transactions(self) -> None:
-        """Abort what is open; where we may not, it is waited for until it has timed out."""
+        """Abort open transactions; if that is refused, they are reported until they have timed out."""
         for name in await unfinished(self._wire, self._prefix):
             try:
                 await settle(self._wire, name)
@@ -94,13 +94,13 @@ class Quiesce:
             self._left.append(f"positions in group {self._group}: {why}")
 
     async def _end(self, log: Log) -> None:
-        """Look whether all replicas in sync have what the leader of a partition has."""
+        """Check that all replicas in sync have all records of a partition's leader."""
         topic, partition = log
         wire, name = self._wire, f"{topic}/{partition}"
         try:
             leader = (await wire.topics([topic]))[topic].leader_of(partition)
             end = await wire.log_end(leader.node, topic, partition, leader.epoch)
-            # Behind the end: what is replicated by then is.
+            # Read after the log end, so that it cannot be older.
             high = await wire.offset(leader.node, topic, partition, LATEST)
         except BrokerError as error:
             if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:

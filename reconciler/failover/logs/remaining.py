@@ -1,4 +1,4 @@
-"""Counts what of originals was not copied yet."""
+"""Counts the records of originals that are not copied yet."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Originals:
-    """What became of the originals of copies since these were made.
+    """Originals that were deleted since their copies were made.
 
     Attributes:
-        gone: those that were deleted.
-        anew: those that were deleted and made again: what their copies hold is of the former ones.
+        gone: those that do not exist now.
+        anew: those that were made again: their copies hold records of the former topics.
     """
 
     gone: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class Originals:
 
     @classmethod
     def of(cls, source: Groups, found: Iterable[Crossing]) -> Originals:
-        """Ask which topics there are; one that is hidden from us counts as being there.
+        """Compare topic ids; a topic that is not visible counts as existing.
 
         Raises:
             Unreachable: AB310, the source does not answer.
@@ -44,14 +44,14 @@ class Originals:
         try:
             ids = source.ids(known)
         except EnvironmentFault:
-            # One of them is hidden; of the others metadata alone does not tell which are gone.
+            # One of them is not visible; metadata alone does not show which of the others are gone.
             ids = source.ids(topic for topic in known if topic in source.partitions)
             return cls(anew=frozenset(topic for topic in ids if differ(known[topic], ids[topic])))
         gone = frozenset(known.keys() - ids.keys())
         return cls(gone, frozenset(topic for topic in ids if differ(known[topic], ids[topic])))
 
     def notices(self, flow: Flow) -> Iterator[str]:
-        """Yield in words what the readers of a plan should know of them."""
+        """Yield notices for the plan."""
         for topic in sorted(self.gone):
             yield f"topic {topic} does not exist at {flow.source} any more: its copy has the records that were copied"
         for topic in sorted(self.anew):
@@ -60,33 +60,33 @@ class Originals:
 
 @dataclass(frozen=True)
 class SourceView:
-    """How the flow sees its source.
+    """How the flow reads its source.
 
     Attributes:
-        originals: what became of the originals.
-        flow: which flow it is: copies with offsets of their own may hold records of open transactions as well.
+        originals: which originals were deleted.
+        flow: the flow; with translated offsets it may copy records of open transactions as well.
     """
 
     originals: Originals
     flow: Flow
 
     def waits(self, one: Crossing) -> bool:
-        """Tell whether records of a partition are copied when their transactions have ended, and not before."""
+        """Return whether records of a partition are copied only after their transactions have ended."""
         mode = one.mode if one.mode != "auto" else "identical" if self.flow.may_begin_identical else TRANSLATED
         return mode != TRANSLATED or self.flow.isolation_level == "read_committed"
 
 
 def counted(source: Groups, found: Iterable[Crossing], sight: SourceView) -> list[Crossing]:
-    """Return how far partitions were copied with where their originals end, and how many records were not copied.
+    """Return how far partitions were copied, with the ends of their originals and the numbers of records not copied.
 
-    Those behind a transaction that is open are counted by themselves: the end of a log is not where readers of
-    committed records stop. Of a backlog of more than a million the offsets are told, which may be more than its
-    records. Of an original that was deleted nothing is left to be copied; of one that was made anew all is.
+    Records behind an open transaction are counted separately, as read_committed consumers stop before it. A backlog of
+    more than a million offsets is not read; its offsets are counted, which may be more than its records. A deleted
+    original has nothing left to copy; of one that was made again all is left.
 
     Args:
-        source: the side that is left.
+        source: the source.
         found: how far they were copied.
-        sight: how the flow sees them.
+        sight: how the flow reads them.
 
     Raises:
         AnabranchError: the source does not answer, or something there is refused.
@@ -126,36 +126,36 @@ def counted(source: Groups, found: Iterable[Crossing], sight: SourceView) -> lis
 
 
 def _numbers(source: Groups, parts: Mapping[Crossing, Part], sight: SourceView) -> dict[Part, int]:
-    """Return how many records stand in some parts, as the flow reads them."""
+    """Return the number of records in some parts, as the flow reads them."""
     waits = [part for one, part in parts.items() if sight.waits(one)]
     others = [part for one, part in parts.items() if not sight.waits(one)]
     return {**about(source.cluster, waits), **(uncommitted(source.cluster, others) if others else {})}
 
 
 def _whose(whose: Mapping[Log, TransactionHolder], one: Crossing) -> str:
-    # It may have ended since the end was asked for: then its records are counted at the next look.
+    # It may have ended since the end was read: its records are counted at the next call.
     return str(whose.get((one.topic, one.partition), "a transaction that has just ended"))
 
 
 def named(left: Collection[Crossing]) -> str:
-    """Say in words how many records were not copied, and where: the topics with most of them first."""
+    """Return in words how many records were not copied, by topic, most first."""
     counts: dict[str, int] = {}
     for one in left:
         counts[one.topic] = counts.get(one.topic, 0) + (one.left or 0)
     most = [item for item in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if item[1]]
     total = sum(counts.values())
-    said = []
+    parts = []
     if total:
         more = f", and {len(most) - _MOST_NAMED:,} topics more" if len(most) > _MOST_NAMED else ""
         where = ", ".join(f"{count:,} of {topic}" for topic, count in most[:_MOST_NAMED])
-        said.append(f"{records(total)} not copied ({where}{more})")
-    said += [f"{one.held:,} of {one.topic}/{one.partition} wait for {one.held_by}" for one in _most_held(left)]
+        parts.append(f"{records(total)} not copied ({where}{more})")
+    parts += [f"{one.held:,} of {one.topic}/{one.partition} wait for {one.held_by}" for one in _most_held(left)]
     unknown = [f"{one.topic}/{one.partition}" for one in left if one.waiting is None]
     if unknown:
         more = f" and {len(unknown) - _MOST_NAMED:,} more" if len(unknown) > _MOST_NAMED else ""
         many = ", ".join(unknown[:_MOST_NAMED]) + more
-        said.append(f"unknown for {many}: no leader, or not visible")
-    return "; ".join(said)
+        parts.append(f"unknown for {many}: no leader, or not visible")
+    return "; ".join(parts)
 
 
 def _most_held(left: Iterable[Crossing]) -> list[Crossing]:
@@ -166,10 +166,10 @@ def _most_held(left: Iterable[Crossing]) -> list[Crossing]:
 
 
 def records(count: int) -> str:
-    """Say how many records, with the verb."""
+    """Return a number of records in words, with the verb."""
     return f"{count:,} record is" if count == 1 else f"{count:,} records are"
 
 
 def left(found: Iterable[Crossing]) -> list[Crossing]:
-    """Return what is not known to be copied; of what could not be asked it may be anything."""
+    """Return the partitions with records left, or with an unknown number of them."""
     return [one for one in found if one.left != 0]

@@ -1,7 +1,7 @@
-"""The flows that copy back: from a flow's target to its source, what came to its copies since they were cut.
+"""The flows of a failback: they copy new records of copies from a flow's target back to its source.
 
-Copies with identical offsets go back with identical offsets, those with offsets of their own in the same manner. They
-are flows like any other, run once until they have caught up, and are nobody's declaration.
+Copies with identical offsets go back with identical offsets, those with translated offsets with translated ones. They
+are ordinary flows that run once until they have caught up, and are not declared in any file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def backward(flow: Flow, way: Way, cuts: Iterable[Cut]) -> Flow:
 
     Args:
         flow: the flow that is failed over.
-        way: what their offsets are like.
+        way: the mode of their offsets.
         cuts: of the copies.
     """
     rules = tuple(RenameRule(cut.remote, cut.topic) for cut in cuts)
@@ -63,7 +63,7 @@ def backward(flow: Flow, way: Way, cuts: Iterable[Cut]) -> Flow:
 
 
 def spec(topology: Topology, flow: Flow, run: str) -> FlowSpec:
-    """Return the specification of a flow that nobody has declared."""
+    """Return the specification of a flow that is not declared."""
     source, target = topology.clusters[flow.source], topology.clusters[flow.target]
     return FlowSpec(topology.name, run, flow, source, target, topology.aliases)
 
@@ -73,12 +73,12 @@ def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: M
 
     Args:
         topology: the declaration.
-        flow: what `reverse_flows` returned.
+        flow: what `backward` returned.
         cuts: of the copies.
-        there: how the logs of the copies stand.
+        there: state of the copies' logs.
 
     Raises:
-        Refused: AB705, one was written to since it was looked at: it has diverged.
+        Refused: AB705, an original was written to since the plan was read: it has diverged.
         AnabranchError: a cluster does not answer, or refuses.
     """
     cluster = topology.clusters[flow.target]
@@ -90,7 +90,7 @@ def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: M
         log: Handover(
             there[cut.remote, log[1]].topic_id,
             here[log],
-            # By as much as the copy was shifted forwards its records are shifted back.
+            # The shift back is the opposite of the copy's shift.
             here[log].end - (source - target),
         )
         for log, (cut, (source, target)) in ends.items()
@@ -105,12 +105,12 @@ def _grown(cluster: Cluster, log: Log) -> Problem:
 
 
 def runs_back(topology: str, source: Groups, flow: Flow, cuts: Iterable[Cut]) -> dict[Log, Runs]:
-    """Return how the offsets of what came back differ from those of the copies, by partition of the originals.
+    """Return the shifted runs of records that came back, by partition of the originals.
 
     Args:
         topology: name of the topology.
-        source: the side that it is written to.
-        flow: what `reverse_flows` returned.
+        source: the source, to which the flow writes.
+        flow: what `backward` returned.
         cuts: of the copies.
 
     Raises:
@@ -124,16 +124,16 @@ def runs_back(topology: str, source: Groups, flow: Flow, cuts: Iterable[Cut]) ->
         known = {log: copies.get(flow.name, *log) for log in logs}
     finally:
         copies.close()
-    # What is told of a topic that was made anew since tells nothing.
+    # Records of a topic that was made again since are void.
     return {
         log: one.runs for log, one in known.items() if one is not None and not differ(one.target_id, ids.get(log[0]))
     }
 
 
 def expired(topology: str, flow: Flow, target: Groups, plan: FailbackPlan) -> dict[Log, tuple[int, OffsetMetadata]]:
-    """Return the positions that stood in the flow's group when its copies were cut, and are not there any more.
+    """Return the positions that the flow's group had when its copies were cut, and that have expired since.
 
-    Where they are, they tell more than a cut does: a transaction may have ended behind it.
+    Positions that have not expired are newer than the cut: a transaction may have ended after it.
 
     Raises:
         AnabranchError: the target does not answer, or refuses.
@@ -150,14 +150,14 @@ def expired(topology: str, flow: Flow, target: Groups, plan: FailbackPlan) -> di
 def place_translated(
     topology: Topology, flow: Flow, cuts: Iterable[Cut], source: Groups, there: Mapping[Log, LogState]
 ) -> None:
-    """Have the flow that copies back with offsets of its own begin where the copies were cut.
+    """Commit positions for the flow that copies back with translated offsets: it begins at the cuts of the copies.
 
     Args:
         topology: the declaration.
-        flow: what `reverse_flows` returned.
+        flow: what `backward` returned.
         cuts: of the copies.
-        source: the side that it writes to.
-        there: how the logs of the copies stand.
+        source: the source, to which it writes.
+        there: state of the copies' logs.
 
     Raises:
         AnabranchError: a cluster does not answer, or refuses.
@@ -172,10 +172,10 @@ def place_translated(
 
 
 def commit(groups: Groups, group: str, positions: Mapping[Log, tuple[int, OffsetMetadata]]) -> None:
-    """Commit positions of a flow that does not run, each with its note.
+    """Commit positions of a flow that does not run, with their offset metadata.
 
     Raises:
-        EnvironmentFault: the cluster does not take them.
+        EnvironmentFault: the cluster refuses them.
     """
     moves = [Move(group, *log, None, offset, offset, str(note)) for log, (offset, note) in positions.items()]
     if moves and (wrong := groups.commit({group: moves})):
@@ -183,5 +183,5 @@ def commit(groups: Groups, group: str, positions: Mapping[Log, tuple[int, Offset
 
 
 def way_of(cut: Cut, rebuilt: bool) -> Way:
-    """Return how a copy goes back: into an empty topic always with identical offsets."""
+    """Return the mode in which a copy is copied back: into an empty topic always with identical offsets."""
     return "translated" if cut.mode == TRANSLATED and not rebuilt else "identical"

@@ -1,4 +1,4 @@
-"""Which copies of a flow other flows fill as well: of those nobody can say where one flow's part ends."""
+"""Detects copies that several flows fill, whose records cannot be divided at a cut."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reconciler.state.copies import Copies
 
 
 def shared_copies(topology: Topology, flow: Flow, target: Groups) -> list[Problem]:
-    """Return a problem (AB716) for each copy of a flow into which another declared flow has copied, too.
+    """Return a problem (AB716) for each copy of a flow that another declared flow has filled, too.
 
     Args:
         topology: the declaration.
-        flow: the one that is to be failed over.
-        target: of its target cluster.
+        flow: the flow to fail over.
+        target: reads its target cluster.
 
     Raises:
         Unreachable: AB310, the target does not answer.

@@ -1,7 +1,7 @@
-"""What originals have lost of what was copied, as after an unclean election: their copies alone have it still.
+"""Finds copied records that originals have lost, as after an unclean leader election: only the copies still hold them.
 
-Copies with the same offsets are held against their originals; of others the leader epoch tells that was noted with the
-position (KIP-320), as it does when a flow goes on.
+Copies with identical offsets are compared with their originals; with translated offsets, the leader epoch in the offset
+metadata of the position is used (KIP-320), as when a flow goes on.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _SECONDS = 10.0
 
 
 class SourceLosses(NamedTuple):
-    """Cuts as far as originals still have what was copied.
+    """Cuts that are lowered to what originals still hold.
 
     Attributes:
-        cuts: by original; what is lost stands behind them, at the copies alone.
-        notices: what was lost.
-        parted: originals of which nobody can tell where what they lost begins in their copies: to be made anew.
+        cuts: by original; lost records are after them, at the copies alone.
+        notices: which offsets were lost.
+        parted: originals whose losses cannot be located in their copies: they must be rebuilt.
     """
 
     cuts: dict[str, Cut]
@@ -49,17 +49,18 @@ class SourceLosses(NamedTuple):
 def lowered(
     topology: str, flow: Flow, source: Groups, target: Groups, cuts: Mapping[str, Cut], wanted: Collection[str]
 ) -> SourceLosses:
-    """Return cuts as far as originals still have what was copied.
+    """Return cuts, lowered to what originals still hold of copied records.
 
-    Looked at are the topics to whose copies something came, before anything is copied back: of others the flow says it.
+    Only topics whose copies have new records are checked, before records are copied back; for others the flow reports
+    the loss when it goes on.
 
     Args:
         topology: name of the topology.
         flow: the flow that is failed over.
-        source: the side that everybody returns to.
-        target: the other one.
+        source: the source.
+        target: the target.
         cuts: by original.
-        wanted: originals that are to be made anew.
+        wanted: originals that are to be rebuilt.
 
     Raises:
         AnabranchError: a cluster does not answer, or something there is refused.
@@ -94,25 +95,25 @@ def lowered(
 def _of_the_same(
     topology: str, flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]
 ) -> dict[Log, tuple[int, int | None]]:
-    """Return up to where originals and copies with the same offsets are alike, on both sides, where not to the cut."""
+    """Return the ends, on both sides, of what originals still hold of copies with identical offsets, for losses."""
     if not cuts:
         return {}
     here = Divergence.bounds(source, ((cut.topic, cut) for cut in cuts))
     there = Divergence.bounds(target, ((cut.remote, cut) for cut in cuts))
     known = remembered(target.cluster, topology, flow.name, there)
     found: dict[Log, tuple[int, int | None]] = {}
-    with LogComparison(source.cluster, target.cluster) as alike:
+    with LogComparison(source.cluster, target.cluster) as comparison:
         for cut in cuts:
             for number, (before, end) in enumerate(cut.ends):
                 log, remote = (cut.topic, number), (cut.remote, number)
                 runs = known.get(remote, CopyRecord(None, None)).runs
-                # What was shifted otherwise is not looked at.
+                # Only the run at the end is compared.
                 run = runs.at_target(end)
                 first = max(run.source, here[log].start, there[remote].start - run.shift)
                 pair = LogPair(log, remote, run.shift, first, min(before, here[log].end))
-                until = alike.until(pair, is_whole=here[log].end <= before)
+                until = comparison.until(pair, is_whole=here[log].end <= before)
                 if until is None:
-                    # Nothing tells where they part: nothing counts as copied.
+                    # Where they diverge is unknown: nothing counts as copied.
                     found[log] = 0, None
                 elif until < before:
                     found[log] = until, runs.to_target(until)
@@ -122,7 +123,7 @@ def _of_the_same(
 def _of_others(
     topology: str, flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]
 ) -> dict[Log, tuple[int, int | None]]:
-    """Return up to where originals have what copies with offsets of their own have, on both sides, where not all."""
+    """Return the ends, on both sides, of what originals still hold of copies with translated offsets, for losses."""
     reads = {
         (cut.topic, number): ReadPosition(before, epoch, None, None)
         for cut in cuts
@@ -132,18 +133,18 @@ def _of_others(
     lost = truncated(source.cluster, reads)
     if not lost:
         return {}
-    # The source has other records there by now: nothing is told by reading them.
+    # The source holds other records there now, so reading them would mislead.
     with Translator(None, target.cluster, flow, topology) as translator:
         translator.refresh(lost.keys())
         return {log: (end, translator.downstream(*log, end).offset) for log, end in lost.items()}
 
 
 def truncated(cluster: Cluster, reads: Mapping[Log, ReadPosition], seconds: float = _SECONDS) -> dict[Log, int]:
-    """Return from which offset on partitions have not what was read of them; those that have it all are left out.
+    """Return the offset from which on partitions have lost records that were read; those without losses are left out.
 
     Raises:
         Unreachable: AB310, no answer.
-        EnvironmentFault: AB630, a leader does not tell.
+        EnvironmentFault: AB630, a leader does not report its epochs.
     """
     found: dict[Log, int] = {}
     if not reads:
@@ -158,7 +159,7 @@ def truncated(cluster: Cluster, reads: Mapping[Log, ReadPosition], seconds: floa
             info.leader_of(partition)
             end = await truncated_at(wire, info, partition, read.offset, read)
         except (Disagreement, BrokerError) as error:
-            raise _untold(cluster, topic, partition, str(error)) from None
+            raise _unknown(cluster, topic, partition, str(error)) from None
         if end is not None:
             found[log] = end
 
@@ -176,7 +177,7 @@ def truncated(cluster: Cluster, reads: Mapping[Log, ReadPosition], seconds: floa
     return found
 
 
-def _untold(cluster: Cluster, topic: str, partition: int, why: str) -> EnvironmentFault:
+def _unknown(cluster: Cluster, topic: str, partition: int, why: str) -> EnvironmentFault:
     where = f"{cluster.where}, topic {topic}, partition {partition}"
     message = f"whether it has lost copied records is unknown: {why}"
     return EnvironmentFault(Problem("AB630", where, message, "mend what the cluster names, then try again"))

@@ -1,4 +1,4 @@
-"""Whether the topics of a flow are still those that were copied, and which others have come beside its copies."""
+"""Checks by topic id that the topics of a flow are still those that were copied, and finds topics named like copies."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MOST_NAMED = 5
 
 
 class TopicIdentity:
-    """Looks at the ids of the topics of one flow.
+    """Compares the ids of the topics of one flow with recorded ones.
 
     Args:
         topology: name of the topology.
-        flow: the one that is failed over.
-        source: the side that everybody returns to.
-        target: the other one.
+        flow: the flow that is failed over.
+        source: the source.
+        target: the target.
     """
 
     def __init__(self, topology: str, flow: Flow, source: Groups, target: Groups) -> None:
@@ -33,15 +33,15 @@ class TopicIdentity:
         self._target = target
 
     def checked(self, cuts: Mapping[str, Cut]) -> tuple[dict[str, Cut], set[str], list[str]]:
-        """Return the cuts of copies that are still the same topics, the originals that are not, and what to say of it.
+        """Return the cuts of copies that are still the same topics, the originals that are not, and notices.
 
-        An original that was made anew and is empty gets its copy back as a whole. One that holds records has nothing in
-        common with its copy: its cut is at its beginning.
+        An original that was made again and is empty gets its whole copy back. One that holds records has nothing in
+        common with its copy: its cut is at offset 0.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
-        # Into the others something is copied back already, or they are made anew by us.
+        # The others are being copied back into, or being rebuilt.
         asked = {topic: cut for topic, cut in cuts.items() if not (cut.is_handed or cut.anew)}
         here, there = self._source.ids(asked), self._target.ids(cut.remote for cut in asked.values())
         found, others, notes = dict(cuts), set[str](), list[str]()
@@ -63,7 +63,7 @@ class TopicIdentity:
         return found, others, notes
 
     def _copied(self, cuts: Mapping[str, Cut]) -> dict[str, tuple[str | None, str | None]]:
-        """Return the ids of the topics that were copied and of those that hold the copies, as far as they are known."""
+        """Return the recorded ids of originals and of copies, by original; None if unknown."""
         if not cuts:
             return {}
         copies = Copies(self._target.cluster, self._topology)
@@ -86,18 +86,18 @@ class TopicIdentity:
     def _is_empty(self, topic: str) -> bool:
         logs = {(topic, number) for number in range(self._source.partitions.get(topic, 0))}
         bounds = self._source.bounds(logs)
-        # One that has no leader now may hold something.
+        # A partition without a leader may hold records.
         return bounds.keys() == logs and all(one.end == 0 for one in bounds.values())
 
 
 def lookalikes(flow: Flow, aliases: Collection[str], names: Iterable[str], ours: Collection[str]) -> list[str]:
-    """Say which topics at a target are called as copies of a flow would be, and are none; nothing where there are none.
+    """Return a notice about topics at a target that are named like copies of a flow, but are not copies; empty if none.
 
     Args:
-        flow: which one.
+        flow: the flow.
         aliases: the clusters of the topology.
         names: of all topics at the target.
-        ours: of those that are copies, of whatever flow.
+        ours: names of the copies of any flow.
     """
     found = sorted(name for name in names if name not in ours and _would_be_copy(flow, aliases, name))
     if not found:

@@ -1,6 +1,6 @@
-"""Records of one cluster's topics that never crossed to the other: counted, and kept in files or in another topic.
+"""Counts records that were never copied, and exports them to files or to another topic.
 
-Records are what consumers with `read_committed` see: no markers, nothing aborted, nothing that compaction took.
+Records are those that consumers with `read_committed` get: no markers, no aborted or compacted records.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent.faults import unreachable
 
 SECONDS = 60.0
-"""For how long a cluster may be silent."""
+"""How long a cluster may be silent."""
 
 _PAUSE_SECONDS = 0.2
 _MOST_COUNTED = 1_000_000
@@ -52,12 +52,12 @@ class Part:
 
 
 def counted(cluster: Cluster, parts: Collection[Part], seconds: float = SECONDS) -> dict[Part, int]:
-    """Return how many records stand in each part, by reading it.
+    """Return the number of records in each part, by reading it.
 
     Args:
         cluster: where they are.
-        parts: what is counted; a part that reaches beyond the end of its log ends there.
-        seconds: how long the cluster may be silent, and how long open transactions are waited for.
+        parts: the parts; one that reaches beyond the end of its log ends there.
+        seconds: how long the cluster may be silent, and how long to wait for open transactions.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -72,21 +72,21 @@ def counted(cluster: Cluster, parts: Collection[Part], seconds: float = SECONDS)
 
 
 def about(cluster: Cluster, parts: Collection[Part]) -> dict[Part, int]:
-    """Return how many records stand in each part: counted, or of more than a million offsets the offsets themselves.
+    """Return the number of records in each part, or its number of offsets if all parts have more than a million.
 
-    Nobody waits until a large backlog is read only to tell how large it is. Errors are those of `counted`.
+    Reading a large backlog to count it would take too long. Errors are those of `counted`.
     """
     sizes = {part: part.end - part.first for part in parts}
     return counted(cluster, parts) if sum(sizes.values()) <= _MOST_COUNTED else sizes
 
 
 def uncommitted(cluster: Cluster, parts: Collection[Part]) -> dict[Part, int]:
-    """Return how many records stand in each part, those of open and aborted transactions as well.
+    """Return the number of records in each part, including those of open and aborted transactions.
 
-    Of more than a million offsets the offsets are told, as `about` does.
+    As in `about`, more than a million offsets are not read.
 
     Raises:
-        AnabranchError: as `Walker.messages` says.
+        AnabranchError: what `Walker.messages` raises.
     """
     sizes = {part: part.end - part.first for part in parts}
     if sum(sizes.values()) > _MOST_COUNTED:
@@ -104,7 +104,7 @@ def uncommitted(cluster: Cluster, parts: Collection[Part]) -> dict[Part, int]:
 
 
 def by_topic(counts: Mapping[Part, int]) -> dict[str, int]:
-    """Return how many records parts hold together, by topic."""
+    """Return the number of records by topic."""
     found = Counter[str]()
     for part, count in counts.items():
         found[part.topic] += count
@@ -116,13 +116,13 @@ def export_files(cluster: Cluster, parts: Collection[Part], folder: Path, second
 
     A line has `topic`, `partition`, `offset`, `timestamp` (milliseconds since 1970; null without one), `timestamp_type`
     (`CreateTime`, `LogAppendTime`; null without one), `key`, `value` and `headers`, a list of pairs of a name and a
-    value. Keys and values are base64, or null. Lines of a partition come in the order of its offsets. Nothing has its
-    name before all of it is on the disk.
+    value. Keys and values are base64, or null. Lines of a partition are in the order of its offsets. A file gets its
+    name only when all of it is on disk.
 
     Args:
         cluster: where they are.
         parts: what is written; as in `counted`.
-        folder: where files go; it is made where it is missing.
+        folder: the folder for the files; it is made if it is missing.
         seconds: as in `counted`.
 
     Returns:
@@ -162,9 +162,9 @@ def export_files(cluster: Cluster, parts: Collection[Part], folder: Path, second
 def export_topic(
     cluster_from: Cluster, parts: Collection[Part], cluster_to: Cluster, topic: str, seconds: float = SECONDS
 ) -> int:
-    """Write the records of some parts to an empty topic, or to one that is made for it; return how many.
+    """Write the records of some parts to an empty topic, or to a new one; return their number.
 
-    Key, value, headers and timestamp stay, and three headers more say where a record stood: `anabranch.topic`,
+    Key, value, headers and timestamp stay; three more headers hold where a record was: `anabranch.topic`,
     `anabranch.partition` and `anabranch.offset`, as ASCII. A record goes to the partition of the number it came from,
     or the remainder where the topic has fewer. The client library writes the time of the export for a timestamp of 0.
 
@@ -177,7 +177,7 @@ def export_topic(
 
     Raises:
         EnvironmentFault: AB724, the topic holds records; nothing was written. AB725, a record was not stored; others
-            were. AB726, the topic is not made, or not seen in time.
+            were. AB726, the topic cannot be made, or does not appear in time.
         AnabranchError: what `counted` raises.
     """
     wanted = list(dict.fromkeys(parts))
@@ -209,7 +209,7 @@ class _Reader:
             for message in self._walker.messages(part.topic, part.partition, at, end):
                 offset = message.offset() or 0
                 if message.error() is not None:
-                    # A leader that is new may believe for a moment that its log ends earlier.
+                    # A new leader may report an earlier log end for a moment.
                     at = max(at, offset)
                     break
                 if offset >= at:
@@ -236,12 +236,12 @@ def _reading(cluster: Cluster, parts: Collection[Part], seconds: float) -> Itera
 
 
 def _readable(cluster: Cluster, parts: Collection[Part], seconds: float) -> dict[Part, tuple[int, int]]:
-    """Return from where to where each part is read; transactions that are open in it are waited for."""
+    """Return the first and end offset to read of each part, after transactions that are open in it have ended."""
     logs = {(part.topic, part.partition) for part in parts if part.first < part.end}
     asker = Asker(cluster, cluster.clients.admin.patience(seconds))
     deadline = time.monotonic() + seconds
     try:
-        # Asked for where logs end, a cluster says nothing of topics that are not there, or hidden from us.
+        # ListOffsets leaves out topics that do not exist or are not visible.
         there = asker.topics({topic for topic, _ in logs})
         missing = {log for log in logs if log[0] not in there or log[1] >= there[log[0]].partitions}
         whole = {} if missing else asker.bounds(logs)

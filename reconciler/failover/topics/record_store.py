@@ -1,4 +1,4 @@
-"""An empty topic, and records of elsewhere written to it: each once, with headers that say where it stood."""
+"""Writes records of other topics to an empty topic: each once, with headers that hold where it was."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TOPIC_HEADER, PARTITION_HEADER, OFFSET_HEADER = "anabranch.topic", "anabranch.pa
 
 _REASON_SECONDS = 2.0
 _POLL_SECONDS = 0.5
-# What no broker takes more of in one request, unless its socket.request.max.bytes is raised.
+# The default of socket.request.max.bytes: brokers refuse larger requests.
 _LARGEST = 100 * 2**20
-# Records keep their times, so nothing may go for its age; nor is one the older version of another here.
+# Records keep their timestamps, so none may be deleted for its age; nor may records of one key be compacted.
 _CONFIG = {
     "cleanup.policy": "delete",
     "max.message.bytes": str(_LARGEST),
@@ -33,7 +33,7 @@ _CONFIG = {
 
 
 def ready(cluster: Cluster, topic: str, partitions: int, seconds: float) -> int:
-    """Make sure that there is a topic without records; return how many partitions it has."""
+    """Make a topic if there is none, and check that it is empty; return its number of partitions."""
     topics = Topics(cluster, seconds)
     there = topics.look(topic)
     if there is None and not topics.make(topic, Shape(partitions, USUAL, _CONFIG), or_fewer=True):
@@ -42,7 +42,7 @@ def ready(cluster: Cluster, topic: str, partitions: int, seconds: float) -> int:
         partitions = there.shape.partitions
     topics.await_led(topic, partitions)
     bounds = topics.bounds(topic, partitions)
-    # A leader that does not answer now may have something.
+    # A leader that does not answer may have records.
     if len(bounds) < partitions or any(first < end for first, end in bounds.values()):
         what = "holds records already: written again, some would be there twice"
         remedy = "name another topic, or delete it where it is what is left of an export that was broken off"
@@ -51,18 +51,18 @@ def ready(cluster: Cluster, topic: str, partitions: int, seconds: float) -> int:
 
 
 def kept_headers(message: Message) -> list[tuple[str, bytes | None]]:
-    """Return the headers of a record that is to be kept elsewhere.
+    """Return the headers of a record to export.
 
     Raises:
-        EnvironmentFault: AB717, the client library cannot give them, so the record could not be kept as it is.
+        EnvironmentFault: AB717, the client library cannot return them, so the record cannot be kept as it is.
     """
     try:
         return header_pairs(message)
     except Misfit as error:
         where = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
-        told = f"the record has {error}, which the client library cannot return, so it cannot be kept as it is"
+        what = f"the record has {error}, which the client library cannot return, so it cannot be kept as it is"
         remedy = "nothing was rebuilt; keep it with another tool, delete it (kafka-delete-records.sh), and try again"
-        raise EnvironmentFault(Problem("AB717", where, told, remedy)) from None
+        raise EnvironmentFault(Problem("AB717", where, what, remedy)) from None
 
 
 class Store:
@@ -85,7 +85,7 @@ class Store:
         self._producer = clients.make(Producer, cluster, settings, self._reports)
 
     def put(self, message: Message, partition: int) -> None:
-        """Hand over one record; it is stored some time later."""
+        """Queue one record; it is stored some time later."""
         _, timestamp = message.timestamp()
         headers = [
             *kept_headers(message),
@@ -106,7 +106,7 @@ class Store:
                 )
                 self._producer.poll(0)
             except BufferError:
-                # Its queue is full; what is in it is stored, or given up in time.
+                # The queue is full; its records are stored, or time out.
                 self._wait()
             except calls.RAISED as error:
                 self._failed.append(calls.said(error))
@@ -122,12 +122,12 @@ class Store:
             self._failed.append(calls.said(error))
 
     def stored(self) -> int:
-        """Wait until all records are stored; return how many."""
+        """Wait until all records are stored; return their number."""
         try:
             while self._producer.flush(_POLL_SECONDS):
                 self._check()
         except calls.RAISED as error:
-            # A fatal error is raised by whatever is called next.
+            # A fatal error is raised by the next call of any kind.
             self._failed.append(calls.said(error))
         self._check()
         return self._count
@@ -145,7 +145,7 @@ class Store:
             raise self._fault()
 
     def _fault(self) -> AnabranchError:
-        # After a fatal error records are given up without a word; why is told of the whole producer, a moment later.
+        # After a fatal error records are purged without a reason; the producer reports the reason a moment later.
         deadline = time.monotonic() + _REASON_SECONDS
         while (
             any(error.code() == KafkaError._FATAL for error in self._failed)
@@ -154,14 +154,14 @@ class Store:
         ):
             with contextlib.suppress(*calls.RAISED):
                 self._producer.poll(_POLL_SECONDS)
-        told = [error for error in self._failed if error.code() != KafkaError._PURGE_QUEUE]
-        told = [*told, *self._reports.errors] or self._failed
-        # Brokers give a producer its id only where it may WRITE to some topic; that they do not is told as text.
-        if any(is_refusal(error) or "authorization failed" in error.str() for error in told):
+        errors = [error for error in self._failed if error.code() != KafkaError._PURGE_QUEUE]
+        errors = [*errors, *self._reports.errors] or self._failed
+        # Brokers give a producer id only to principals with WRITE on some topic; the library reports a refusal as text.
+        if any(is_refusal(error) or "authorization failed" in error.str() for error in errors):
             return EnvironmentFault(refused(self._cluster, "WRITE", f"topic {self._topic}"))
-        if told[0].code() == KafkaError._MSG_TIMED_OUT:
+        if errors[0].code() == KafkaError._MSG_TIMED_OUT:
             what = f"records were not stored in topic {self._topic} after {self._seconds:g} s"
             return unreachable(self._cluster, what)
         where = f"{self._cluster.where}, topic {self._topic}"
         remedy = "mend what the cluster names, delete the topic, and export again"
-        return EnvironmentFault(Problem("AB725", where, f"a record was not stored: {in_words(told[0])}", remedy))
+        return EnvironmentFault(Problem("AB725", where, f"a record was not stored: {in_words(errors[0])}", remedy))

@@ -1,7 +1,7 @@
-"""A topic made anew: deleted, and made again as it was, without its records.
+"""Deletes a topic, and makes it again with the same shape, without its records.
 
-What it was is on record in the topology's journal of ownership at its cluster from before it is deleted until it is
-there again: killed at any moment, the next call finishes.
+Its shape is recorded in the topology's journal of ownership at its cluster before it is deleted, until it exists again:
+after a kill at any moment, the next call finishes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _PAUSE_SECONDS = 0.1
 
 
 def recreate(cluster: Cluster, topology: str, topic: str, seconds: float = 60.0) -> str | None:
-    """Delete a topic, and make it again with the same partitions, replicas and settings of its own.
+    """Delete a topic, and make it again with the same partitions, replicas and topic configs.
 
-    ACLs stay, as they go by names. Records of ours that name the old topic's id are not touched.
+    ACLs stay, as they name topics. Journal records that hold the old topic's id are not changed.
 
     Args:
-        cluster: where it is.
-        topology: name of the topology that does it; what it was is on record under that name.
-        topic: which one.
-        seconds: how long may be waited for each change to be seen.
+        cluster: the cluster.
+        topology: name of the topology whose journal holds the shape.
+        topic: name of the topic.
+        seconds: how long to wait for each change.
 
     Returns:
         Its new id, as Kafka's tools print it and ownership records have it; None where brokers have none.
 
     Raises:
-        Unreachable: AB310, the cluster does not answer. Called again, it goes on.
-        EnvironmentFault: AB311, the journal cannot be read or written; AB313, what is needed is refused; AB722, there
-            is no such topic; AB726, the cluster does not delete or make it; AB727, after it was deleted somebody else
-            made it and wrote to it; AB728, it is an internal one.
+        Unreachable: AB310, the cluster does not answer; another call goes on.
+        EnvironmentFault: AB311, the journal cannot be read or written; AB313, an operation is refused; AB722, there
+            is no such topic; AB726, the cluster does not delete or make it; AB727, another client made it again
+            and wrote to it; AB728, it is an internal one.
     """
     where = f"{cluster.where}, topic {topic}"
     if is_reserved(topic):
@@ -64,7 +64,7 @@ def recreate(cluster: Cluster, topology: str, topic: str, seconds: float = 60.0)
 
 
 def _replace(topics: Topics, where: str, topic: str, was: tuple[str | None, Shape], seconds: float) -> None:
-    """Take away what has the topic's name, until a topic of its shape was made that is another one and empty."""
+    """Delete topics of this name until there is a new, empty one of the same shape."""
     old_id, shape = was
     deadline = time.monotonic() + seconds
     while True:
@@ -75,7 +75,7 @@ def _replace(topics: Topics, where: str, topic: str, was: tuple[str | None, Shap
         elif there.topic_id is None or there.topic_id == old_id:
             topics.delete(topic, there.topic_id)
         elif _is_written(topics, topic, there.shape.partitions):
-            # Records of somebody who was not asked are not deleted.
+            # Records of another client are never deleted.
             what = "was made again by another client after it was deleted, and holds records"
             raise EnvironmentFault(
                 Problem("AB727", where, what, "check its records and its producers; delete it, then run it again")
@@ -83,7 +83,7 @@ def _replace(topics: Topics, where: str, topic: str, was: tuple[str | None, Shap
         elif there.shape == shape:
             return
         else:
-            # Made by brokers for whoever reads or writes there.
+            # Created automatically by brokers, for a producer or consumer.
             topics.delete(topic, there.topic_id)
         if time.monotonic() > deadline:
             what = f"was made again by another client each time it was deleted, for {seconds:g} s"
@@ -94,7 +94,7 @@ def _replace(topics: Topics, where: str, topic: str, was: tuple[str | None, Shap
 def _is_written(topics: Topics, topic: str, partitions: int) -> bool:
     topics.await_led(topic, partitions)
     bounds = topics.bounds(topic, partitions)
-    # A leader that does not answer now may have something.
+    # A leader that does not answer may have records.
     return len(bounds) < partitions or any(end > 0 for _, end in bounds.values())
 
 

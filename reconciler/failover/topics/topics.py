@@ -1,4 +1,4 @@
-"""Topics of one cluster, looked at, made and deleted: one at a time, and each change is waited for."""
+"""Describes, makes and deletes topics of one cluster, one at a time; each change is waited for."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _FIRST_SECONDS = 10.0
 _ANSWER_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
 _SILENT = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
-# What tools print of a topic that has no id.
+# The id that tools print of a topic without one.
 _NO_ID = "A" * 22
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a topic is made with.
+    """Partitions, replicas and configs of a topic.
 
     Attributes:
-        partitions: how many.
-        replicas: of each.
-        configs: what is set on the topic itself.
+        partitions: number of partitions.
+        replicas: replication factor.
+        configs: configs set on the topic itself.
     """
 
     partitions: int
@@ -42,11 +42,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class TopicOnCluster:
-    """A topic that is there.
+    """A topic that exists.
 
     Attributes:
-        topic_id: as Kafka's tools print it, and ownership records have it; None where brokers have none.
-        shape: what it was made with, or changed to since.
+        topic_id: as Kafka's tools print it, and ownership records hold it; None if brokers have no topic ids.
+        shape: its shape now.
     """
 
     topic_id: str | None
@@ -54,15 +54,15 @@ class TopicOnCluster:
 
 
 class Topics:
-    """Looks at and changes topics of one cluster.
+    """Describes and changes topics of one cluster.
 
     Args:
-        cluster: which one.
-        seconds: how long may be waited for what was changed to be seen.
+        cluster: the cluster.
+        seconds: how long to wait for a change to appear.
 
     Raises:
         Unreachable: AB310, it does not answer.
-        EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
+        EnvironmentFault: what `clients.ask` and `clients.make` raise, such as a refused login.
     """
 
     def __init__(self, cluster: Cluster, seconds: float) -> None:
@@ -73,7 +73,7 @@ class Topics:
         self._seen = seen
 
     def look(self, topic: str) -> TopicOnCluster | None:
-        """Return what a topic is; None where there is none.
+        """Return a topic; None if it does not exist.
 
         Raises:
             Unreachable: AB310, no answer.
@@ -92,19 +92,19 @@ class Topics:
             name: entry.value
             for name, entry in sorted(entries.items())
             if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
-            # They name partitions and brokers of a rebalance that is under way, and nothing of the topic.
+            # Throttles name partitions and brokers of a running reassignment, and are not part of the shape.
             and not (entry.is_sensitive or name in THROTTLES)
         }
         shape = Shape(len(described.partitions), len(described.partitions[0].replicas), configs)
         return TopicOnCluster(_known(described), shape)
 
     def make(self, topic: str, shape: Shape, or_fewer: bool = False) -> bool:
-        """Make a topic, without waiting until it is seen; return False where there is one already.
+        """Make a topic, without waiting until it appears; return False if it exists already.
 
         Args:
             topic: its name.
-            shape: what it is made with.
-            or_fewer: whether it gets as many replicas as topics of our own there, whatever its shape says.
+            shape: its shape.
+            or_fewer: whether it gets as many replicas as Anabranch's internal topics there, not those of `shape`.
 
         Raises:
             Unreachable: AB310, no answer: whether it was made is unknown.
@@ -131,11 +131,11 @@ class Topics:
         return True
 
     def delete(self, topic: str, topic_id: str | None) -> None:
-        """Delete a topic, and wait until it is gone; one that is gone already is as good.
+        """Delete a topic, and wait until it is gone; a topic that does not exist is no error.
 
         Args:
-            topic: its name; whoever has it when the request arrives is deleted.
-            topic_id: what it is known by: under another one somebody has made it anew.
+            topic: its name; the topic that has it when the request arrives is deleted.
+            topic_id: its id: a topic with another id was made since by another client, and ends the wait.
 
         Raises:
             Unreachable: AB310, no answer: whether it was deleted is unknown.
@@ -152,11 +152,11 @@ class Topics:
             time.sleep(_PAUSE_SECONDS)
 
     def await_led(self, topic: str, partitions: int, not_id: str | None = None) -> str | None:
-        """Wait until a topic is seen and the leaders of all its partitions answer; return its id.
+        """Wait until a topic appears and the leaders of all its partitions answer; return its id.
 
         Args:
-            topic: which one.
-            partitions: how many it must have.
+            topic: its name.
+            partitions: the number of partitions that it must have.
             not_id: the id of the topic that had its name before.
 
         Raises:
@@ -175,15 +175,15 @@ class Topics:
             time.sleep(_PAUSE_SECONDS)
 
     def bounds(self, topic: str, partitions: int) -> dict[int, tuple[int, int]]:
-        """Return where the logs of a topic begin and end, by partition.
+        """Return the log start and log end offsets of a topic, by partition.
 
-        Those whose leader does not answer are left out. What stands between may be transaction markers alone.
+        Partitions whose leader does not answer are left out. Between both there may be transaction markers alone.
         """
         starts, ends = self._ends(topic, partitions, OffsetSpec.earliest()), self._ends(topic, partitions)
         return {number: (starts[number], ends[number]) for number in starts.keys() & ends.keys()}
 
     def _ends(self, topic: str, partitions: int, spec: Any = None) -> dict[int, int]:
-        """Return where logs end, or begin, by partition; those whose leader does not answer are left out."""
+        """Return an offset by partition, the log end by default; partitions without an answering leader are left out."""
         asked = {TopicPartition(topic, number): spec or OffsetSpec.latest() for number in range(partitions)}
         answers = self._client.list_offsets(asked, request_timeout=self._patience)
         return {
@@ -198,7 +198,7 @@ class Topics:
         return found
 
     def _answer(self, future: Future[Any], operation: str, topic: str) -> Any:
-        """Return an answer; None where there is no such topic."""
+        """Return an answer; None if the topic does not exist."""
         try:
             # No limit here: the request has one of its own.
             return future.result()
@@ -220,5 +220,5 @@ class Topics:
 
 
 def _known(described: TopicDescription) -> str | None:
-    told = str(described.topic_id)
-    return None if told == _NO_ID else told
+    found = str(described.topic_id)
+    return None if found == _NO_ID else found

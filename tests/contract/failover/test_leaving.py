@@ -12,7 +12,8 @@ import pytest
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.service.rounds import Rounds
-from reconciler.failover.failover import Failover, FailoverOptions
+from reconciler.failover.failover import Failover
+from reconciler.failover.options import FailoverOptions
 from reconciler.model.names.own_names import lease_group
 from reconciler.model.offsets.committed import Log, LogBounds
 from reconciler.model.tasks.status import TaskStatus

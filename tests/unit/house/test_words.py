@@ -32,7 +32,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "declare": 22.2,
     "demo": 11.3,
     "embedded": 9.1,
-    "failover": 20.8,
+    "failover": 1.0,
     "model": 17.5,
     "observe": 24.1,
     "operate": 28.9,

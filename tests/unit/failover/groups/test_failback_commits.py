@@ -12,9 +12,10 @@ from reconciler.checkpoints.groups.groups import Groups
 from reconciler.cli import failback
 from reconciler.failover import failback as going_back
 from reconciler.failover import failover
-from reconciler.failover.failback import Failback, FailbackOptions
+from reconciler.failover.failback import Failback
 from reconciler.failover.groups.group_positions import Path
 from reconciler.failover.logs.divergence import Divergence
+from reconciler.failover.options import FailbackOptions, FailoverOptions
 from reconciler.failover.return_paths import paths_back
 from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.declared.cluster import Cluster
@@ -195,7 +196,7 @@ def test_a_failback_that_is_broken_off_has_put_nobody_anywhere(
     monkeypatch: pytest.MonkeyPatch, sides: dict[str, Side]
 ) -> None:
     records = over(monkeypatch, replace(STATE, returned={"billing": PLACED}))
-    begun = failover.Failover(TOPOLOGY, FLOW, failover.FailoverOptions(source_lost=True)).begin()
+    begun = failover.Failover(TOPOLOGY, FLOW, FailoverOptions(source_lost=True)).begin()
     assert (begun.phase, begun.returned, records.state) == ("over", {}, begun)
 
 

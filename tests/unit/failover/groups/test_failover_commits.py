@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover import failover
-from reconciler.failover.failover import Failover, FailoverOptions, MovedGroups
+from reconciler.failover.failover import Failover, MovedGroups
 from reconciler.failover.groups import group_positions
 from reconciler.failover.groups.group_positions import Path
+from reconciler.failover.options import FailoverOptions
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
