@@ -183,7 +183,7 @@ class Topics:
         return {number: (starts[number], ends[number]) for number in starts.keys() & ends.keys()}
 
     def _ends(self, topic: str, partitions: int, spec: Any = None) -> dict[int, int]:
-        """Return an offset by partition, the log end by default; partitions without an answering leader are left out."""
+        """Return offsets by partition, log ends by default; partitions without an answering leader are left out."""
         asked = {TopicPartition(topic, number): spec or OffsetSpec.latest() for number in range(partitions)}
         answers = self._client.list_offsets(asked, request_timeout=self._patience)
         return {
