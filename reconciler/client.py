@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reconciler.checkpoints.mirrormaker.client import MirrorClient, translate_offsets
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint, Heartbeat
-from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.policies.policy import ReplicationPolicy
 
 __all__ = ["Checkpoint", "Heartbeat", "MirrorClient", "ReplicationPolicy", "declared_client", "translate_offsets"]
 

@@ -134,6 +134,4 @@ def _named_by(flow: Flow, topic: str) -> str:
         return f"rule {rule.place}"
     if is_heartbeats(topic, policy.separator):
         return "heartbeats have their prefix"
-    if policy.kind == "rename":
-        return f"no rule matches: {policy.otherwise}"
-    return f"class {policy.entry_point}" if policy.kind == "class" else f"policy {policy.kind}"
+    return policy.describe_unmatched()

@@ -20,7 +20,7 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.connection.references import Reference
 from reconciler.model.connection.security import Protocol, Security
 from reconciler.model.declared.cluster import Cluster
-from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.policies.policy import ReplicationPolicy
 
 DEFAULT_SECONDS = 30.0
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from reconciler.model.names.own_names import CHECKPOINTS_SUFFIX, DEFAULT_SEPARATOR, checkpoints_topic
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.topic_names import HEARTBEATS, is_heartbeats
+from reconciler.model.policies.policy import ReplicationPolicy
 
 _CHECKPOINTS = CHECKPOINTS_SUFFIX
 _INTERNAL = ("internal",)
@@ -69,7 +69,7 @@ class MirrorTopicNames:
     def _sources(self, policy: ReplicationPolicy, topic: str) -> tuple[str, ...]:
         if self.clusters is not None:
             return policy.hops(topic, self.clusters)
-        if policy.kind == "default" or is_heartbeats(topic, policy.separator):
+        if policy.always_prefixes or is_heartbeats(topic, policy.separator):
             return tuple(_prefixes(topic, policy.separator))
         return ()
 

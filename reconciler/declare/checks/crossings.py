@@ -153,7 +153,7 @@ def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located
         remedy = "use policy default, disable one direction, or let each take topics of its own, as dc1-.* and dc2-.*"
         yield place.problem(codes.IDENTITY_BOTH_WAYS, message, remedy)
     for ring in growing_rings(flows, aliases):
-        prefixing = next(flow for flow in ring if flow.policy.kind == "default")
+        prefixing = next(flow for flow in ring if flow.policy.always_prefixes)
         name = prefixing.remote_topic(prefixing.remote_topic("orders"))
         message = f"topics would come back longer each time round {way_said(ring)}: {name}"
         remedy = "use one policy for all of these flows, or exclude remote topics from one of them"
@@ -162,7 +162,7 @@ def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located
 
 def _as_it_will_run(flow: Flow) -> Flow:
     """Return a flow as failback will run it next, where it is failed over: back, under the same names."""
-    if flow.failed_over and flow.policy.kind == "identity":
+    if flow.failed_over and flow.policy.keeps_names:
         return replace(flow, source=flow.target, target=flow.source)
     return flow
 
@@ -205,7 +205,7 @@ def _taken_back_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
         back, other = _as_it_will_run(first.flow), second.flow
         if back is first.flow or other.failed_over or (back.source, back.target) != (other.source, other.target):
             continue
-        common = _common(back.topics, other.topics) if other.policy.kind == "identity" else None
+        common = _common(back.topics, other.topics) if other.policy.keeps_names else None
         if common is not None:
             message = (
                 f"flow {other.name} takes {common}, which failback of flow {back.name} ({first.place.line}) "

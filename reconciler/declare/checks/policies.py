@@ -13,13 +13,12 @@ from reconciler.declare.documents import codes
 from reconciler.declare.documents.located import Located, SourcePlace
 from reconciler.declare.documents.settings import policy_place
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names import policy_class
-from reconciler.model.names.policy_class import PolicyFault
 from reconciler.model.names.selection import is_literal, is_reserved
+from reconciler.model.policies import custom
+from reconciler.model.policies.types import TYPES
 
-# What each type of policy needs, and what goes with it alone.
-_NEEDED = {"rename": "rules", "class": "class"}
-_OF_TYPE = {"rules": "rename", "otherwise": "rename", "class": "class", "options": "class"}
+# The fields that go with one type alone.
+_OF_TYPE = {field: kind for kind, policy_type in TYPES.items() for field in policy_type.own_fields}
 
 
 def check(drafts: Sequence[Draft]) -> list[Located]:
@@ -41,12 +40,11 @@ def _of_draft(draft: Draft) -> Iterator[Located]:
 
 def _incomplete(draft: Draft) -> Iterator[Located]:
     kind = draft.flow.policy.kind
-    needed = _NEEDED.get(kind)
+    needed = TYPES[kind].needs
     if needed and not draft.settings[f"policy.{needed}"].value:
         place = draft.settings[f"policy.{needed}"].place or draft.settings["policy.type"].place or draft.place
         message = f"policy type {kind} needs {needed}; found none"
-        example = "rules: [{from: orders, to: dc1-orders}]" if kind == "rename" else "class: by-region"
-        yield place.problem(codes.MISSING, message, f"for example: {example}")
+        yield place.problem(codes.MISSING, message, f"for example: {TYPES[kind].example}")
 
 
 def _without_its_type(draft: Draft) -> Iterator[Located]:
@@ -66,16 +64,12 @@ def _layer(place: SourcePlace) -> int:
 
 
 def _unusable_class(draft: Draft) -> Iterator[Located]:
-    policy = draft.flow.policy
-    if policy.kind == "class" and policy.entry_point:
-        try:
-            policy_class.policy_of(policy.entry_point, policy.options)
-        except PolicyFault as fault:
-            remedy = (
-                f"install the package that has it where this command runs: an entry point in {policy_class.GROUP} "
-                "that names a class; docs/reference/policies.md shows one"
-            )
-            yield _place(draft).problem(codes.BAD_POLICY_CLASS, f"expected a policy class; {fault}", remedy)
+    if fault := draft.flow.policy.type_fault():
+        remedy = (
+            f"install the package that has it where this command runs: an entry point in {custom.GROUP} "
+            "that names a class; docs/reference/policies.md shows one"
+        )
+        yield _place(draft).problem(codes.BAD_POLICY_CLASS, f"expected a policy class; {fault}", remedy)
 
 
 def _never_taken(draft: Draft) -> Iterator[Located]:

@@ -37,7 +37,7 @@ def identity_rings(flows: Sequence[Flow]) -> list[Ring]:
     Names written out are followed exactly. Of regular expressions it is found out whether some name matches all that
     stand on a ring; where nobody can tell, it counts as if one did.
     """
-    keeping = [flow for flow in flows if flow.policy.kind == "identity"]
+    keeping = [flow for flow in flows if flow.policy.keeps_names]
     rings: dict[frozenset[str], Ring] = {}
     for fellows in _by_written_name(keeping):
         for ring in _rings(fellows, lambda _flow, _following: True):
@@ -75,11 +75,11 @@ def _may_travel(way: Ring) -> bool:
 def growing_rings(flows: Sequence[Flow], aliases: Sequence[str]) -> list[Ring]:
     """Return rings that mix both policies and that a name provably travels for ever."""
     known = [flow for flow in flows if not flow.policy.is_written_out]
-    rings = _rings(known, lambda flow, following: "identity" in (flow.policy.kind, following.policy.kind))
+    rings = _rings(known, lambda flow, following: flow.policy.keeps_names or following.policy.keeps_names)
     return [
         ring
         for ring in rings
-        if {flow.policy.kind for flow in ring} == {"default", "identity"} and _travels_for_ever(ring, aliases)
+        if len({flow.policy.keeps_names for flow in ring}) > 1 and _travels_for_ever(ring, aliases)
     ]
 
 

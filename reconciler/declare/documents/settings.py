@@ -27,9 +27,10 @@ from reconciler.model.declared.flow import (
 from reconciler.model.declared.groups import USUALLY_EXCLUDED, GroupRules
 from reconciler.model.declared.limits import LIMITS, Limits
 from reconciler.model.declared.start import Start, StartAt
-from reconciler.model.names.policy import Otherwise, PolicyKind, ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
+from reconciler.model.policies.types import TYPES, Otherwise, PolicyKind
 
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
@@ -222,7 +223,8 @@ def policy_place(settings: Settings, rule: int | None = None) -> SourcePlace | N
         settings: effective settings.
         rule: number of a rename rule.
     """
-    chosen = {"rename": "policy.rules", "class": "policy.class"}.get(str(settings["policy.type"].value), "policy.type")
+    policy_type = TYPES.get(cast("PolicyKind", settings["policy.type"].value))
+    chosen = f"policy.{policy_type.needs}" if policy_type and policy_type.needs else "policy.type"
     place = settings[chosen].place or settings["policy.type"].place
     return place / rule if place and rule is not None else place
 

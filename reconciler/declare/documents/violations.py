@@ -15,6 +15,7 @@ from reconciler.declare.documents import codes, mirrormaker, scalars, words
 from reconciler.declare.documents.located import JsonPath, Located, SourcePlace, Value
 from reconciler.declare.documents.resources import schema_text
 from reconciler.declare.documents.settings import PATTERN_KINDS
+from reconciler.model.policies.types import TYPES
 
 _KINDS_SAID = f"{', '.join(PATTERN_KINDS)}, or from and to"
 # Of PKCS12 files, to which keytool turns those of type JKS.
@@ -25,7 +26,7 @@ _CONVERT = (
 )
 # Called as fields of ours, which another remedy is for where they stand in the wrong place.
 _SAME_NAMES = frozenset(("clusters", "enabled", "groups", "topics"))
-_POLICIES = {"IdentityReplicationPolicy": "identity", "DefaultReplicationPolicy": "default"}
+_POLICIES = {policy_type.mirrormaker_class: kind for kind, policy_type in TYPES.items()}
 NEEDED = frozenset((*PATTERN_KINDS, "from", "to", "name"))
 """What says which flows there are."""
 

@@ -20,11 +20,11 @@ from reconciler.model.declared.groups import GroupRules
 from reconciler.model.declared.start import Start
 from reconciler.model.declared.topology import Topology
 from reconciler.model.names.own_names import lease_group
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
 from reconciler.model.offsets.committed import Log, Move
 from reconciler.model.offsets.runs import Runs
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.failover import Cut, FailbackPlan
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_metadata import OffsetMetadata

@@ -12,9 +12,9 @@ from reconciler.model.declared.config_rules import ConfigRules
 from reconciler.model.declared.groups import GroupRules
 from reconciler.model.declared.limits import Limits
 from reconciler.model.declared.start import Start
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.names.topic_names import is_heartbeats
+from reconciler.model.policies.policy import ReplicationPolicy
 
 OffsetsMode = Literal["auto", "identical", "translated"]
 OFFSETS_MODES: tuple[str, ...] = get_args(OffsetsMode)

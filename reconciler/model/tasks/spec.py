@@ -19,8 +19,8 @@ from reconciler.model.declared.groups import GroupRules
 from reconciler.model.declared.limits import Limits
 from reconciler.model.declared.start import Start
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.declaration import digest_into
 from reconciler.model.tasks.seal import Seal, new_key
 

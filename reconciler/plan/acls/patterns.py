@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator
 
 from reconciler.model.acls.requirements import ALL, ResourcePattern
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names.renames import GROUP
 from reconciler.model.names.selection import alternatives, is_literal
 
 _OPTIONAL = frozenset("*?{")
@@ -66,23 +65,7 @@ def _copies_of(flow: Flow, original: ResourcePattern) -> Iterator[ResourcePatter
         if flow.nameless(original.name) is None:
             yield ResourcePattern(flow.remote_topic(original.name))
         return
-    policy, begin = flow.policy, "" if original.is_everything else original.name
-    if policy.kind == "class":
-        yield ALL
-        return
-    if policy.prefixes:
-        yield ResourcePattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
-    else:
-        yield original
-        # Heartbeats have the prefix whatever the policy, and a prefix may go on with anything: z.orders, z.heartbeats.
-        yield ResourcePattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
-    for rule in policy.rules:
-        if not is_literal(rule.pattern) or (rule.pattern.startswith(begin) and flow.topics.matches(rule.pattern)):
-            fixed, *groups = GROUP.split(rule.replacement)
-            if fixed or not groups:
-                yield ResourcePattern(fixed, prefixed=bool(groups))
-            else:
-                yield ALL
+    yield from flow.policy.acl_patterns(flow.source, original, flow.topics.matches)
 
 
 def _pattern(expression: str) -> ResourcePattern:

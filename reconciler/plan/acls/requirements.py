@@ -115,7 +115,7 @@ def _about_patterns(flow: Flow) -> Iterator[str]:
             yield f"flow {flow.name}: ACLs know no regular expressions: {item} became {said}"
     if flow.topics.exclude:
         yield f"flow {flow.name}: what is excluded is not taken, though a prefix may allow it"
-    if flow.policy.kind == "class" and not all(map(is_literal, flow.topics.include)):
+    if flow.policy.gives_any_name and not all(map(is_literal, flow.topics.include)):
         yield f"flow {flow.name}: a policy class may give copies any name, so its target allows all topics"
 
 

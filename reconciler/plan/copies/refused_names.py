@@ -41,7 +41,7 @@ def misnamed(topology: Topology, flow: Flow, observed: Observed) -> Mapping[str,
         if why is None:
             takers.setdefault(flow.remote_topic(name), []).append(name)
         else:
-            remedy = f"{_mend(flow)}, or exclude {name} from flow {flow.name}"
+            remedy = f"{flow.policy.remedy()}, or exclude {name} from flow {flow.name}"
             found[name] = _problem("AB406", flow, _where(flow, name), why, remedy)
     beside = _named_beside(topology, flow, observed[flow.source], takers.keys())
     for remote, names in takers.items():
@@ -129,7 +129,7 @@ def _one_name(
     if holder in everybody:
         message += f"; it is the copy of {holder} and stays that"
     excluded = f"exclude {', '.join(names[:_SHOWN])} from" if others else "exclude all of them but one from"
-    remedy = f"{_mend(flow)} so that the names differ, or {excluded} flow {flow.name}"
+    remedy = f"{flow.policy.remedy()} so that the names differ, or {excluded} flow {flow.name}"
     places = {_where(flow, name) for name in names}
     where = places.pop() if len(places) == 1 else flow.policy.place
     for name in names:
@@ -160,15 +160,3 @@ def _problem(code: str, flow: Flow, place: str, message: str, remedy: str) -> Pr
     if not place:
         return Problem(code, f"flow {flow.name}", message, remedy)
     return Problem(code, place, f"flow {flow.name}: {message}", remedy)
-
-
-def _mend(flow: Flow) -> str:
-    match flow.policy.kind:
-        case "rename":
-            return "change the rename rules"
-        case "class":
-            return f"correct the policy class {flow.policy.entry_point}"
-        case "default":
-            return "shorten the cluster's alias"
-        case _:
-            return "choose another policy"

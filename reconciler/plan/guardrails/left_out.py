@@ -104,7 +104,7 @@ def contenders(topology: Topology, flow: Flow) -> tuple[Flow, ...]:
     return tuple(
         other
         for other in topology.flows_into([flow.target])
-        if other.source != flow.source and {flow.policy.kind, other.policy.kind} != {"default"}
+        if other.source != flow.source and not (flow.policy.always_prefixes and other.policy.always_prefixes)
     )
 
 

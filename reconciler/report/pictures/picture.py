@@ -169,17 +169,7 @@ def taken(flow: Flow) -> str:
 
 def _named(flow: Flow) -> str:
     """Say how the copies are called."""
-    policy = flow.policy
-    prefixed = f"as {flow.source}{policy.separator}<topic>"
-    match policy.kind:
-        case "identity":
-            return "same names"
-        case "rename":
-            others = prefixed if policy.prefixes else "same names"
-            return f"renamed by {counted(len(policy.rules), 'rule')}, others {others}"
-        case "class":
-            return f"named by {policy.entry_point}"
-    return prefixed
+    return flow.policy.describe(flow.source)
 
 
 def _words(flow: Flow) -> tuple[Line, ...]:

@@ -14,9 +14,9 @@ from reconciler.failover.logs.handover import Handover, hand_over, log_states
 from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState
 from tests.support.clusters.kafka import create

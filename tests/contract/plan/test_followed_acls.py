@@ -24,10 +24,10 @@ from reconciler.model.acls.binding import Binding, OwnedBinding
 from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.steps import GrantAcl, Plan, RevokeAcl
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.observe.connection import Connection
 from reconciler.observe.topology import observe, observe_owned
 from reconciler.operate.flows.following import growing

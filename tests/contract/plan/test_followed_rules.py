@@ -20,9 +20,9 @@ from reconciler.model.acls.binding import Binding, OwnedBinding
 from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.steps import Plan, RevokeAcl
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.observe.connection import operations_of
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan

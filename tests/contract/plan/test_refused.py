@@ -17,10 +17,10 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.model.names.own_names import syncs_topic
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.padding import Padding
 from reconciler.model.planning.steps import CreateTopic, Plan
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.observe.topology import observe
 from reconciler.operate.flows.following import growing

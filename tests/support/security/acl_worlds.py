@@ -17,11 +17,11 @@ from reconciler.model.connection.security import Security
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import Plan
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.build import build_plan
 from reconciler.plan.guardrails.left_out import left_out, without
 from tests.unit.plan.facts import cluster, topic

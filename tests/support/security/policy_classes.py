@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from reconciler.model.base import installed
-from reconciler.model.names import policy_class
+from reconciler.model.policies import custom
 
 
 class Regional:
@@ -83,7 +83,7 @@ A_TEXT = "not a class"
 def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     """Have entry points: by name, `module:Class`, or only a class of this module; several with `|` between them."""
     points = [
-        EntryPoint(name.replace("_", "-"), one if ":" in one else f"{__name__}:{one}", policy_class.GROUP)
+        EntryPoint(name.replace("_", "-"), one if ":" in one else f"{__name__}:{one}", custom.GROUP)
         for name, value in values.items()
         for one in value.split("|")
     ]
@@ -92,9 +92,9 @@ def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
         return EntryPoints(point for point in points if point.group == group and name in (None, point.name))
 
     caches: tuple[Callable[[], None], ...] = (
-        policy_class.policy_of.cache_clear,
-        policy_class.remote_topic.cache_clear,
-        policy_class.upstream.cache_clear,
+        custom.policy_of.cache_clear,
+        custom.remote_topic.cache_clear,
+        custom.upstream.cache_clear,
     )
     for forget in caches:
         forget()

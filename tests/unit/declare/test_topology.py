@@ -14,8 +14,8 @@ from reconciler.model.connection.security import Security
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.start import Start
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
 from tests.unit.declare.declaring import HEAD, HEAD_LINES, flows, load, place, refused, said, warnings, write
 
 SIX = "version: 1\nname: xdcr\nclusters:\n" + "".join(

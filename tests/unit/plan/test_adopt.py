@@ -9,9 +9,9 @@ import pytest
 from reconciler.model.base.errors import AnabranchError, Problem, Refused
 from reconciler.model.declared.start import Start
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
 from reconciler.model.planning.steps import AddPartitions, AlterConfig, CreateInternalTopic, Plan, RecordOwnership
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.adopt import adopt_plan
 from tests.unit.plan.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from reconciler.model.base.errors import Refused
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.desired import DesiredTopic
 from reconciler.model.planning.observed import ObservedCluster
@@ -22,6 +21,7 @@ from reconciler.model.planning.steps import (
     CreateTopic,
     RecordOwnership,
 )
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.build import build_plan
 from reconciler.plan.copies.desired import desired_topics
 from tests.unit.plan.facts import (

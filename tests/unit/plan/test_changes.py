@@ -14,10 +14,10 @@ from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.groups import GroupRules
 from reconciler.model.declared.limits import Limits
 from reconciler.model.declared.start import Start
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.declaration import (
     DESTROYED,
     Declaration,

@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.model.base.errors import Refused
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.desired import DesiredTopic, WholeTopic
 from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.whole import whole_topics
 from tests.unit.plan.facts import EAST, WEST, cluster, flow, made, record, topic, topology

@@ -14,12 +14,12 @@ from reconciler.model.acls.binding import Binding
 from reconciler.model.acls.own_access import Access
 from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.base.errors import Problem
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.desired import DesiredTopic
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.outcome import Failure, Outcome, Skipped
 from reconciler.model.planning.padding import Padding
 from reconciler.model.planning.steps import CreateTopic, GrantAcl, Plan, RecordOwnership, RevokeAcl, Step
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.declaration import InForce, digest_into
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.removal.destroy import destroy_plan

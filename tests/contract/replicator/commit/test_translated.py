@@ -12,7 +12,7 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import syncs_topic
-from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.commit import base
 from reconciler.wire import ConnectionLost, Membership

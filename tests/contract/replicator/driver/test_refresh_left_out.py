@@ -8,8 +8,8 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.operate.flows.following import growing
 from reconciler.replicator.driver.refresh import Refresh

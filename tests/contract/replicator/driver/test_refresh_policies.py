@@ -10,9 +10,9 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import Refused
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.operate.flows.following import growing
 from reconciler.operate.planning import observe_and_plan

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.checkpoints.mirrormaker.topics import MirrorTopicNames, checkpoints_topic, hops
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
+from reconciler.model.policies.policy import ReplicationPolicy
 
 UNDERSCORE = ReplicationPolicy(separator="_")
 IDENTITY = ReplicationPolicy("identity")

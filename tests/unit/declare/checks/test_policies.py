@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
+from reconciler.model.policies.policy import ReplicationPolicy
 from tests.support.security.policy_classes import offer
 from tests.unit.declare.declaring import HEAD, HEAD_LINES, load, place, refused, said
 

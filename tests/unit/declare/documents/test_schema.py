@@ -18,7 +18,7 @@ from reconciler.model.connection.references import Reference
 from reconciler.model.connection.security import MECHANISMS, PROTOCOLS
 from reconciler.model.declared.clients import ROLES, Clients
 from reconciler.model.declared.flow import COMPRESSIONS, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
-from reconciler.model.names.policy import POLICY_KINDS
+from reconciler.model.policies.types import POLICY_KINDS
 from reconciler.records import codecs
 
 SCHEMA: dict[str, Any] = json.loads(resources.schema_text())

@@ -21,10 +21,10 @@ from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.offsets.committed import Committed, Log, LogBounds, Move
 from reconciler.model.offsets.translation import Translated
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.failover import Crossing, Cut, FailedOver
 from reconciler.model.recorded.placed import Placed
 

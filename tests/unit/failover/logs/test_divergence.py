@@ -15,9 +15,9 @@ from reconciler.failover.logs.divergence import Divergence
 from reconciler.failover.logs.topic_identity import lookalikes
 from reconciler.failover.objections import bad_rebuilds, diverged
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.offsets.committed import Log, LogBounds
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.failover import Anew, Carried, Crossing, Cut, FailbackPlan, FailedOver, Returning
 from reconciler.report.failover import failback_lines
 

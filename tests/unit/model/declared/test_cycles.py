@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.model.declared.cycles import endless_way, way_said
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
+from reconciler.model.policies.policy import ReplicationPolicy
 from tests.unit.plan.facts import flow
 
 ALIASES = ("a", "b", "c")

@@ -18,9 +18,9 @@ from reconciler.cli.offsets_options import check_patterns
 from reconciler.model.names import selection
 from reconciler.model.names.linear import empty_rounds
 from reconciler.model.names.patterns import BadPattern, NotLinear, check, compiled, matched_groups
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
 from tests.unit.declare.declaring import HEAD, refused, said
 
 # Generous: what backtracks would need longer than the universe.
@@ -170,7 +170,7 @@ def test_groups_inside_of_each_other_end_in_a_reason(nested: str) -> None:
 
 PATHOLOGICAL = f"""
 from reconciler.model.declared.groups import GroupRules
-from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
 for pattern in {ENDLESS!r}:

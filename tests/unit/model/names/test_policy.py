@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.names.policy import PolicyKind, ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.topic_names import name_fault
+from reconciler.model.policies.policy import ReplicationPolicy
+from reconciler.model.policies.types import PolicyKind
 
 plain_names = st.from_regex(r"[A-Za-z0-9_-]{1,20}", fullmatch=True)
 ALIASES = ("us-east", "eu-west", "eu", "ap")

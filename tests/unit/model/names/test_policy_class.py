@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names.policy import ReplicationPolicy
-from reconciler.model.names.policy_class import PolicyFault, policy_of
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.custom import PolicyFault, policy_of
+from reconciler.model.policies.policy import ReplicationPolicy
 from tests.support.security.policy_classes import offer
 
 ALIASES = ("east", "west", "south")

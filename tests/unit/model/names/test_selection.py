@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names.policy import PolicyKind, ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import ALWAYS_EXCLUDED, Selection, is_literal, is_reserved
+from reconciler.model.policies.policy import ReplicationPolicy
+from reconciler.model.policies.types import PolicyKind
 
 topic_names = st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullmatch=True)
 

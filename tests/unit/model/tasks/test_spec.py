@@ -16,9 +16,10 @@ from reconciler.model.declared.flow import DELIVERIES, FILLS, OFFSETS_MODES, ON_
 from reconciler.model.declared.limits import Limits
 from reconciler.model.declared.start import Start
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
+from reconciler.model.policies.types import OTHERWISE, POLICY_KINDS
 from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
 
 names = st.text(min_size=1, max_size=12)

@@ -15,11 +15,11 @@ from reconciler.model.connection.security import Security
 from reconciler.model.declared.cluster import Replicator
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.removals import DeleteTopic, DeletionKind
 from reconciler.model.planning.steps import AclChange, GrantAcl, RevocationCause, RevokeAcl
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.findings.drift import drift_of
 from reconciler.plan.removal.deletion_limit import check_deletions
 from reconciler.plan.removal.destroy import destroy_plan

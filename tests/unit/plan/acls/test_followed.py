@@ -12,9 +12,9 @@ from reconciler.model.acls.requirements import ALL, ResourcePattern
 from reconciler.model.connection.security import Security
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import AclChange, CreateTopic, GrantAcl, Plan, RevokeAcl
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.operate.flows.following import only_following
 from reconciler.plan.acls.bindings import unfollowed
 from reconciler.plan.acls.failover_acls import failover_acl_plan

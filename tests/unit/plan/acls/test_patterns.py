@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from reconciler.model.acls.requirements import ALL, ResourcePattern
 from reconciler.model.declared.flow import Flow
 from reconciler.model.names.patterns import BadPattern, NotLinear
-from reconciler.model.names.policy import Otherwise, PolicyKind, ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
+from reconciler.model.policies.types import Otherwise, PolicyKind
 from reconciler.plan.acls.patterns import copies, narrowed, originals, patterns_of
 
 ALIASES = ("a", "b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.names.policy import ReplicationPolicy
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.ownership import copies_of
 from reconciler.plan.copies.desired import desired_topics
 from tests.unit.plan.facts import EAST, WEST, cluster, flow, record, topic, topology

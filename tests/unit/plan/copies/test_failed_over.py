@@ -14,9 +14,9 @@ from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.base.errors import Refused
 from reconciler.model.declared.cluster import Replicator
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import AclChange, GrantAcl, Plan, RevokeAcl
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.declaration import digest_into
 from reconciler.model.recorded.failover import Cut, FailedOver
 from reconciler.model.recorded.placed import Placed

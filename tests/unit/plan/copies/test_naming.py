@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.model.base.errors import Problem, Refused
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.copies.refused_names import one_metric_name
 from reconciler.plan.guardrails.left_out import contenders, contested, left_out

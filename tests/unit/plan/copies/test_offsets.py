@@ -10,10 +10,10 @@ import pytest
 from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.start import Start
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
 from reconciler.model.planning.padding import Padding
 from reconciler.model.planning.steps import CreateTopic, Plan
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.copies.offsets import LARGEST_PADDING, choices
 from reconciler.plan.whole import whole_topics

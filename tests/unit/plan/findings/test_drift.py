@@ -12,9 +12,9 @@ from rich.console import Console
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.config_rules import ConfigRules
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.drift import Drift, Drifted
 from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.copies.settings import FLOORS, settings_of
 from reconciler.plan.findings.drift import drift_of

@@ -13,12 +13,12 @@ from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.base.errors import Refused
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.removals import DeleteTopic
 from reconciler.model.planning.steps import Plan, RevokeAcl
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.plan.build import build_plan
 from reconciler.plan.guardrails.doubtful_records import doubt

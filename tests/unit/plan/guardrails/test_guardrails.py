@@ -9,10 +9,10 @@ import pytest
 from reconciler.model.base.errors import Problem, Refused
 from reconciler.model.declared.start import Start
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import AddPartitions, CreateTopic, RecordOwnership
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.build import build_plan
 from reconciler.plan.copies.desired import desired_topics
 from tests.unit.plan.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology

@@ -7,8 +7,8 @@ from dataclasses import replace
 from reconciler.model.declared.datacenter import DataCenter
 from reconciler.model.declared.topology import Topology
 from reconciler.model.names.own_names import lease_group, transactional_prefix
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.planning.observed import ObservedCluster
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.copies.offsets import Observed
 from reconciler.plan.guardrails.left_out import Reasons, contenders, contested, hindered, left_out, without

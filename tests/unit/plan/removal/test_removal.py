@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from reconciler.model.base.errors import Refused
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.selection import Selection
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.removals import DeleteTopic, DeletionKind, ForgetTopic
 from reconciler.model.planning.steps import Plan
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.recorded.declaration import DESTROYED, DeclarationHistory, Declared, InForce
 from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.plan.build import build_plan

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.declared.flow import Flow
-from reconciler.model.names.policy import ReplicationPolicy
 from reconciler.model.names.renames import RenameRule
 from reconciler.model.names.selection import Selection
+from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.replicator.driver.discovery import without_name
 from reconciler.replicator.partition.shares import Place, Shares
 
