@@ -217,7 +217,7 @@ def _places(written: DeclaredSetting) -> tuple[tuple[str, str], ...]:
 
 
 def policy_place(settings: Settings, rule: int | None = None) -> SourcePlace | None:
-    """Return what says most about how topics are named: a rule, the class, the type; None where it is built in.
+    """Return the place that decides how topics are named: a rule, the class, the type; None where it is built in.
 
     Args:
         settings: effective settings.
