@@ -66,7 +66,7 @@ class Takeover:
 
     Args:
         loop: the task's loop.
-        flow: its declaration says what to do about data loss and recreated topics.
+        flow: declares what to do about data loss and recreated topics.
         wires: connections to both clusters.
         context: what the takeover uses.
     """

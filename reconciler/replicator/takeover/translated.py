@@ -47,7 +47,7 @@ class TranslatedTakeover:
     """Opens the channels of copies with translated offsets.
 
     Args:
-        flow: its declaration says what to do about data loss and recreated topics.
+        flow: declares what to do about data loss and recreated topics.
         source: connection to the source.
         target: connection to the target.
         committer: commits the channels' positions.
@@ -152,8 +152,8 @@ class TranslatedTakeover:
     async def _without_what_is_lost(self, place: Place, known: CopyRecord, position: int) -> CopyRecord:
         """Drop the records put aside which the source has lost: other records have their offsets now.
 
-        This happens before anything is copied from there: once positions are in the new log, the two cannot be told
-        apart.
+        This happens before anything is copied from there: once positions are in the new log, the two cannot be
+        distinguished.
         """
         if known.aside_from(position):
             known = known.aside_below(position)
@@ -262,8 +262,6 @@ class TranslatedTakeover:
             None where there never was one. For a copy that is not recorded as begun, None also where no sync holds a
             position or the syncs may not be read: the record is stored behind the first commit, and a task that dies in
             between stores nothing.
-            none that we may read: what is remembered of it is stored behind its first commit, and who dies in between
-            stores nothing.
         """
         is_begun = known is not None and known.is_begun
         if not is_begun and not (self._committer.transactional_id and await self._is_written(place, target)):

@@ -1,7 +1,7 @@
-"""What a task is told, and what it does about it: its partitions, pauses, restarts, the stop.
+"""The commands to a task and what they change: its partitions, pauses, restarts, the stop.
 
-`task` asks it several times a second. It only sets channels; opening, reading and draining are the task's. What a
-message says of a partition is held against the task's own flow specification: a partition that the flow does not
+`task` runs it several times a second. It only sets channels; opening, reading and draining are the task's. The
+partitions in an announcement are checked against the task's own flow specification: a partition that the flow does not
 declare so gets no channel, and is shown as parked.
 """
 
@@ -18,23 +18,23 @@ from reconciler.replicator.partition.shares import Assignment, Place, Shares
 from reconciler.state.control import Listener, Restart
 
 _NO_TOPIC = "no topic matches yet"
-# So many refused partitions are shown: who sends them may send millions.
+# At most so many refused partitions are shown: an announcement may hold millions.
 _MOST_REFUSED = 100
 
 
 class PartitionCommands:
-    """The channels of one task in one round.
+    """The channels of one task in one round, and the commands to them.
 
     Args:
         spec: the flow.
-        assignment: what the task begins with.
-        listener: its ear.
+        assignment: the partitions that the task begins with.
+        listener: reads the control topic.
         make: makes the channel of a partition that the task gets, now or later.
 
     Attributes:
-        channels: all of them; the list stays the same and grows.
+        channels: all channels; the list object stays the same and grows.
         refused: partitions that were assigned and are not copied, as the flow does not declare them so.
-        stopping: whether the run was told to stop.
+        stopping: whether the run is to stop.
         waiting: what a task without partitions waits for.
     """
 
@@ -61,7 +61,7 @@ class PartitionCommands:
         return self._tasks > self._assignment.tasks
 
     def listen(self) -> bool:
-        """Obey what was told; True when something was."""
+        """Read the control topic and apply its commands; return whether there were any."""
         ear = self._listener
         told = ear.listen()
         self.stopping = ear.stopped
@@ -79,14 +79,14 @@ class PartitionCommands:
         return told
 
     def _adopt(self, places: Iterable[Place]) -> None:
-        """Take partitions that this task does not have yet; the others go on undisturbed."""
+        """Add partitions that this task does not have yet; the others continue undisturbed."""
         known = {channel.place for channel in self.channels}
         new = [self._make(place) for place in self._declared(place for place in places if place not in known)]
         self._pause(new)
         self.channels += new
 
     def _declared(self, places: Iterable[Place]) -> Iterator[Place]:
-        """Yield the places that the flow declares so, and note the others."""
+        """Yield the places that fit the flow's declaration, and note the others."""
         # Thousands of partitions belong to a few topics.
         known: dict[tuple[str, str, str], str | None] = {}
         for place in places:
@@ -122,10 +122,10 @@ class PartitionCommands:
 
 
 def misfit(spec: FlowSpec, place: Place) -> str | None:
-    """Say in what a partition that was assigned differs from what its flow declares; None where it fits.
+    """Return how an assigned partition differs from what its flow declares; None where it fits.
 
-    `matching` makes places that fit. Assignments come to a task through a topic that others may write to, so each is
-    held against the task's own specification before anything is read or written.
+    `matching` makes places that fit. Assignments reach a task through a topic that others may write to, so each is
+    checked against the task's own specification before anything is read or written.
     """
     flow, topic = spec.flow, place.topic
     if not flow.wants(topic, spec.aliases):

@@ -1,4 +1,4 @@
-"""What a task keeps open between its rounds: connections, and what it knows from earlier rounds. `task` owns it."""
+"""What a task keeps between its rounds: connections, figures, and what earlier rounds have read. `task` owns it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.wire import GroupWire, Loop, Wire
 
 
 class Connections:
-    """All that a task keeps open between its rounds.
+    """The connections and state that a task keeps between its rounds.
 
     Args:
         spec: the flow.
@@ -42,16 +42,16 @@ class Connections:
         writes = spec.target.clients.producer
         self.listener = Listener(spec.target, spec.seal)
         self.status = StatusWriter(spec.target, spec.topology, spec.digest)
-        # The newest word of a round that had partitions open.
+        # The newest status of a round that had partitions open.
         self.said: TaskStatus | None = None
         self.totals = Totals()
         self.since = time.time()
         self.metrics = TaskMetrics()
-        # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
+        # How far each source's log was read in earlier rounds: identical offsets store no position for that.
         self.read: dict[Place, ReadPosition] = {}
         self.loop = Loop()
         group = group_of(spec.topology, spec.flow.name)
-        # A lease keeps its own time: what is declared of requests must not make it run out.
+        # A lease has time-outs of its own: those declared for requests must not make it run out.
         member = f"{writes.client_id or self._client}-lease@{process.own_name()}"
         beats, joins = (GroupWire(self.loop, spec.target, member, BEAT_TIMEOUT) for _ in range(2))
         self.lease = Lease(self.loop, beats, joins, group, spec.run, self._cut)
@@ -59,7 +59,7 @@ class Connections:
         self.ask_source = self._wire(spec.source, spec.source.clients.consumer, "-ask")
         # Everything that writes to remote partitions goes over these three.
         self.produce = self._wire(spec.target, writes, "", self.lease.is_valid)
-        # Connected by whoever has so much to write that it is worth it.
+        # Connected by a sender under load.
         self.produce_more = self._wire(spec.target, writes, "", self.lease.is_valid)
         self.ask_target = self._wire(spec.target, writes, "-ask", self.lease.is_valid)
         self._writing = (self.produce, self.produce_more, self.ask_target)
@@ -67,21 +67,21 @@ class Connections:
         self.memory = CopyRecords(self.loop, Copies(spec.target, spec.topology), spec.flow.name)
 
     def fetches(self, flow: Flow) -> tuple[Wire, ...]:
-        """Return what records of a flow are read over."""
+        """Return the connections over which a flow's records are read."""
         fetch = [self.fetch(committed=True)]
         if flow.isolation_level != "read_committed":
             fetch.append(self.fetch(committed=False))
         return tuple(fetch)
 
     def fetch(self, committed: bool, lane: int = 0) -> Wire:
-        """Return what to read over. A long poll holds a connection up: who reads open transactions has his own."""
+        """Return the connection for fetches. A long poll blocks it, so `read_uncommitted` fetches have their own."""
         key = committed, lane
         if key not in self._fetch:
             self._fetch[key] = self._wire(self._source, self._source.clients.consumer, "" if committed else "-all")
         return self._fetch[key]
 
     def _wire(self, cluster: Cluster, line: LineSettings, use: str, may_send: Callable[[], bool] | None = None) -> Wire:
-        """Return connections to a cluster; a declared client id is told as it is, as quotas know whole ones alone."""
+        """Return connections to a cluster; a declared client id is sent unchanged, as quotas match whole ids alone."""
         client = line.client_id or f"{self._client}{use}"
         wire = Wire(self.loop, cluster, client, line.request_timeout_ms / 1000, may_send, line)
         wire.allow(self._largest_batch)
@@ -91,7 +91,7 @@ class Connections:
         """Give the lease back and close everything.
 
         Args:
-            in_doubt: whether requests may be under way that nobody waits for: then nobody else may write before they
+            in_doubt: whether requests may be in flight that no part waits for: then no other task may write before they
                 have arrived.
         """
         if in_doubt:

@@ -1,8 +1,8 @@
-"""Dead letters: records that the target will never take are put aside in a topic of their own, and the others go on.
+"""Dead letters: writes records that the target refuses to a topic of their own, so that the others go on.
 
-`task` has them written where a flow declares `dlq`. A record is put aside before its place is passed over, so it is
-never lost; who is stopped between the two puts it aside twice. Key, value and headers stay as they are; behind its
-headers stand others that say where it came from and why it is here.
+`task` calls it where a flow declares `dlq`. A record is written there before its offset is passed over, so it is never
+lost; a task that is stopped between the two writes it twice. Key, value and headers stay as they are; further headers,
+behind the record's own, hold its origin and the reason.
 
 The layout of a record behind its deltas is Kafka's `DefaultRecord`: key, value, number of headers, headers.
 """
@@ -31,19 +31,19 @@ from reconciler.replicator.partition.refusals import RefusedRecords
 from reconciler.wire import BrokerError, ConnectionLost, ProduceAnswer, ProduceAsk, TopicInfo, Wire
 
 _NO_PRODUCER = (-1, -1, -1)
-# What letters have together at most, uncompressed: half of what a topic takes where nobody says otherwise.
+# The bytes of dead letters in one batch, uncompressed: half of a topic's default limit.
 _MOST_BYTES = 512 * 1024
-# What stands before key, value and headers of a record, at most: its size, attributes, time and offset.
+# The bytes before a record's key, value and headers, at most: its size, attributes, time and offset.
 _FRONT = 21
 
 
 class DeadLetters:
-    """Puts records of one flow aside.
+    """Writes dead letters of one flow.
 
     Args:
         wire: to the target.
-        flow: what declares the topic.
-        memory: where it is kept what was put aside.
+        flow: declares the topic.
+        memory: the copy records, which hold the offsets put aside.
     """
 
     def __init__(self, wire: Wire, flow: Flow, memory: CopyRecords) -> None:
@@ -52,7 +52,7 @@ class DeadLetters:
         self._memory = memory
 
     async def put_aside(self, channel: Channel, sent_batch: InFlightBatch, refused: Sequence[RefusedRecords]) -> None:
-        """Write records of `in_flight` as dead letters, and let its channel go on without them; or park that."""
+        """Write the refused records of a batch as dead letters, and let its channel go on without them, or park it."""
         topic = self._flow.dlq or ""
         try:
             letters = self._letters(channel, sent_batch, refused, int(time.time() * 1000))
@@ -81,9 +81,10 @@ class DeadLetters:
         letters: Sequence[RawRecord],
         codec: int,
     ) -> Verdict | None:
-        """Write letters in their order, in batches that the topic takes; return why one of them is not taken.
+        """Write letters in order, in batches that the topic takes; return the verdict where one of them is refused.
 
-        What was written is remembered as put aside before the next ones are: who is stopped between repeats one batch.
+        Each batch is recorded as put aside before the next one is written: a task that is stopped in between repeats
+        one batch.
         """
         sides = channel.sides
         assert sides is not None, "a channel that has sent something was open"
@@ -93,13 +94,13 @@ class DeadLetters:
             answer = await self._write(info, channel.place.partition, together)
             written = refused[at : at + together.record_count]
             if answer.error in reasons.TOO_LARGE and len(written) > 1:
-                # Its bound is below that of batches at the source.
+                # The topic's limit is below that of batches at the source.
                 most = min(most, sum(map(_size, letters[at : at + len(written)]))) // 2
                 continue
             verdict = reasons.why_no_letter(info.name, written[0].reason, together.size, answer)
             if verdict is not None:
                 return verdict
-            # A marker will stand in its place, and a later owner must not take it for somebody else's.
+            # A marker will take its offset, and a later owner must not take that for another producer's.
             offsets = [one.offset for one in written]
             await self._memory.change(channel.place, partial(_without, offsets, sides))
             at += len(written)
@@ -118,10 +119,10 @@ class DeadLetters:
     def _letters(
         self, channel: Channel, sent_batch: InFlightBatch, refused: Sequence[RefusedRecords], now: int
     ) -> list[RawRecord]:
-        """Return the dead letters of some of a parcel's records, in their order.
+        """Return the dead letters of some of a batch's records, in their order.
 
         Raises:
-            ValueError: its records are not laid out as its header says.
+            ValueError: its records do not match its header.
         """
         place, count = channel.place, sent_batch.records
         header = HEADER.unpack(sent_batch.head)
@@ -156,7 +157,7 @@ def _size(letter: RawRecord) -> int:
 
 
 def _some(letters: Sequence[RawRecord], most: int) -> Sequence[RawRecord]:
-    """Return as many letters as have so many bytes together; at least one."""
+    """Return as many letters as fit into `most` bytes; at least one."""
     size = 0
     for count, letter in enumerate(letters):
         size += _size(letter)
@@ -169,7 +170,7 @@ def with_headers(rest: bytes | memoryview, headers: Mapping[str, str]) -> bytes:
     """Return key, value and headers of a record with more headers behind its own.
 
     Raises:
-        ValueError: they are not laid out so.
+        ValueError: they are not laid out like that.
     """
     try:
         at = 0
@@ -188,5 +189,5 @@ def with_headers(rest: bytes | memoryview, headers: Mapping[str, str]) -> bytes:
 
 
 def _without(offsets: Sequence[int], sides: PartitionSides, known: CopyRecord | None) -> CopyRecord:
-    """Return what is known of a copy after records were put aside; that may come before any position."""
+    """Return the copy record after records were put aside, which may be before any position."""
     return replace(sides.copy_record(), is_begun=False).with_what_is_known(known).without(*offsets)

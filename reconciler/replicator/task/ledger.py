@@ -1,7 +1,7 @@
 """The ledger: what was copied, as runs of records. Each round's rows are what the Spark source yields.
 
-`task` notes every parcel that stands at its own offset; parcels that continue each other become one run. A parcel whose
-answer was lost is in the log and in no ledger: the ledger is accounting of what was answered, never a position.
+`task` notes every batch that was written at its own offset; batches that continue each other become one run. A batch
+whose answer was lost is in the log and in no ledger: the ledger counts what was acknowledged, and is never a position.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Run:
     longest: int = 0
 
     def goes_on_with(self, sent_batch: InFlightBatch) -> bool:
-        # Behind source offsets without a record the target's are less far ahead: no row speaks of two shifts.
+        # Behind source offsets without a record the target's offsets are less far ahead: each row has one shift.
         is_whole = self.records + sent_batch.records == sent_batch.next_offset - self.first
         return is_whole and (self.next, self.landing + self.records) == (sent_batch.base_offset, sent_batch.landing)
 

@@ -1,8 +1,8 @@
-"""A meter: what one partition did and how well it does, from batch headers alone: the numbers of `status` and `lag`.
+"""The metrics of partitions and tasks, from batch headers alone: the numbers of `status` and `lag`.
 
-`task` keeps the meters over its rounds, tells them what was written, and asks them every second; the rest they see in
-the channels. They hold no position and decide nothing; a timestamp of a week ago or of tomorrow makes a number large or
-0, and changes nothing else.
+`task` keeps them over its rounds, notes what was written, and reads them every second; the rest comes from the
+channels. They hold no position and decide nothing; a timestamp of a week ago or of tomorrow makes a number large or 0,
+and changes nothing else.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Slot:
 class LatencyWindow:
     """The latencies of the last 25 to 30 seconds, whatever their number in bounded memory.
 
-    A task asks thousands of these every second: what has not changed is not computed again.
+    A task reads thousands of these every second: what has not changed is not computed again.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class LatencyWindow:
 
 
 class PartitionMetrics:
-    """One partition, from the start of the task's process on. Timestamps are milliseconds, `now` seconds since 1970.
+    """The metrics of one partition since the task's process started. Timestamps are ms, `now` seconds since 1970.
 
     Attributes:
         records: copied.
@@ -113,17 +113,17 @@ class PartitionMetrics:
         self._window = LatencyWindow()
         self._copied = -1
         self._next: tuple[int, int] = (-1, -1)
-        # Position and end as told last: a channel of the next round knows neither before it is opened, if it ever is.
+        # Position and end as last reported: a channel of the next round has neither before it is opened, if it ever is.
         self._stood = (-1, -1)
-        # What the channels of this round and of those before have counted: openings that ended, and offsets filled.
+        # What the channels of this round and of earlier ones have counted: openings that ended, and offsets filled.
         self._channel: Callable[[], Channel | None] = lambda: None
         self._counted = (0, 0)
         self._before = (0, 0)
-        # What was said last, and of what: most of thousands of partitions have nothing new to say.
+        # The last status, and what it was computed from: most of thousands of partitions have nothing new.
         self._said: tuple[PartitionStatus, tuple[object, ...]] | None = None
 
     def wrote(self, sent_batch: InFlightBatch, now: float) -> int | None:
-        """Note that the target has answered for `in_flight`.
+        """Note that the target has acknowledged `sent_batch`.
 
         Returns:
             The latency of its newest record in ms, or None for records without timestamps.
@@ -142,7 +142,7 @@ class PartitionMetrics:
         return self._window.histogram(now)
 
     def status(self, channel: Channel, now: float, monotonic: float) -> PartitionStatus:
-        """Return what to say of a channel, with its figures; the same value as before while nothing happens.
+        """Return the status of a channel with its metrics; the same value as before while nothing changes.
 
         Args:
             channel: as for `metrics`.
@@ -159,7 +159,7 @@ class PartitionMetrics:
         return said
 
     def _standing(self, channel: Channel) -> PartitionStatus:
-        """Return where a channel stands, as far as this or an earlier round knows."""
+        """Return a channel's status, with position and end from an earlier round where this one has none."""
         bare = channel.status()
         position, end = self._stood
         self._stood = bare.position if bare.position >= 0 else position, bare.end if bare.end >= 0 else end
@@ -167,7 +167,7 @@ class PartitionMetrics:
         return bare if (bare.position, bare.end) == self._stood else replace(bare, position=position, end=end)
 
     def metrics(self, channel: Channel, now: float, monotonic: float) -> Metrics:
-        """Return all there is to say of a channel.
+        """Return the metrics of a channel.
 
         Args:
             channel: the partition's, of this round.
@@ -194,7 +194,7 @@ class PartitionMetrics:
         )
 
     def _behind(self, channel: Channel, bare: PartitionStatus, now: float) -> float | None:
-        """Return how old the oldest record is that is not copied yet, as well as headers tell."""
+        """Return the age in seconds of the oldest record that is not copied, as far as headers show."""
         if not bare.lag:
             return None if bare.lag is None else 0.0
         oldest = _oldest(channel)
@@ -202,23 +202,23 @@ class PartitionMetrics:
             self._next = (bare.position, oldest)
         at, timestamp = self._next
         if at != bare.position:
-            # It was not read yet; what was copied last stands before it, and is the older one of the two.
+            # It was not read yet: the record that was copied last is before it, and the older of the two.
             timestamp = self._copied
         return _since(timestamp, now) / 1_000 if timestamp >= 0 else None
 
 
 class TaskMetrics:
-    """The meters of a task, kept over its rounds."""
+    """The metrics of a task's partitions, kept over its rounds."""
 
     def __init__(self) -> None:
         self._by_place: dict[Place, PartitionMetrics] = {}
 
     def wrote(self, place: Place, sent_batch: InFlightBatch, now: float) -> int | None:
-        """Note that the target has answered for `in_flight`; returns its latency as `PartitionMetrics.wrote` does."""
+        """Note that the target has acknowledged `sent_batch`; return its latency as `PartitionMetrics.wrote` does."""
         return self._of(place).wrote(sent_batch, now)
 
     def status(self, channel: Channel) -> PartitionStatus:
-        """Return what to say of a channel, with its figures."""
+        """Return the status of a channel with its metrics."""
         return self._of(channel.place).status(channel, time.time(), time.monotonic())
 
     def latency(self) -> Histogram | None:
@@ -234,7 +234,7 @@ class TaskMetrics:
 
 
 def _oldest(channel: Channel) -> int | None:
-    """Return the timestamp of the first record that was read and is not copied, for good."""
+    """Return the timestamp of the first record that was read and is not durably copied."""
     if isinstance(channel, TranslatedChannel) and channel.written:
         return channel.written[0].oldest
     if channel.in_flight:

@@ -1,12 +1,12 @@
-"""Finds partitions whose source holds records back behind a transaction that nobody ends.
+"""Finds partitions whose records the source holds back behind a transaction that is not ended.
 
-Readers of committed records stop at the last stable offset, so such a partition seems to have nothing more to copy: it
-runs, and its lag is 0. What a broker forgets to end, or an application with a very long time-out leaves open, is named
-with its producer and the way to abort it, as `kafka-transactions.sh find-hanging` finds it (KIP-664). Nothing is ended
-here: whether an application is gone, only its owner knows.
+`read_committed` fetches stop at the last stable offset, so such a partition seems to have nothing more to copy: it
+runs, and its lag is 0. A hanging transaction, or one that an application with a very long time-out leaves open, is
+reported with its producer and the command to abort it, as `kafka-transactions.sh find-hanging` finds it (KIP-664).
+Nothing is aborted here: only the application's owner can decide whether it is gone.
 
-While one last stable offset stands, it is one transaction that holds it: what counts is for how long the same offset
-was seen with more behind it. `task` starts a look twice a minute; where ends of logs move, it asks nothing.
+While the last stable offset stays the same, the same transaction holds it: what counts is for how long that offset was
+seen with more behind it. `task` runs a check twice a minute; where the ends of logs move, it sends no request.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from reconciler.wire import BrokerError, ConnectionLost, Loop, ProducerState, Wi
 
 CODE = "AB234"
 EVERY = 30.0
-# Kafka's default of transaction.max.timeout.ms, in seconds: by then a broker has ended what it has not forgotten,
-# unless it was set higher.
+# Kafka's default of transaction.max.timeout.ms, in seconds: by then a broker has aborted every transaction that is not
+# hanging, unless it was set higher.
 LONGEST_OPEN = 900.0
-# Thousands of partitions may have no traffic.
+# Seconds between checks of an idle partition: thousands may have no traffic.
 ASK_IDLE_EVERY = 300.0
 
 
 class SeenTransaction(NamedTuple):
-    """What is known of a partition that is copied up to its last stable offset; times in monotonic seconds.
+    """A partition that is copied up to its last stable offset; times in monotonic seconds.
 
     Attributes:
         end: that offset.
-        at: when it was first seen there, or asked whether more stands behind it.
-        held_since: since when more stands behind it; None while nothing does.
+        at: when it was first seen there, or last checked for more behind it.
+        held_since: since when there is more behind it; None while there is nothing.
     """
 
     end: int
@@ -44,24 +44,24 @@ class SeenTransaction(NamedTuple):
     held_since: float | None = None
 
 
-# Rounds are shorter than a transaction may be open, and a worker may have another flow in between.
+# By run and flow, as rounds are shorter than a transaction may be open, and a worker may run another flow in between.
 _SEEN: dict[tuple[str, str], dict[Place, SeenTransaction]] = {}
 
 
 def remembered(run: str, flow: str) -> dict[Place, SeenTransaction]:
-    """Return what this process has seen of a flow's partitions, to be kept up to date."""
+    """Return what this process has seen of a flow's partitions; callers update it."""
     return _SEEN.setdefault((run, flow), {})
 
 
 class OpenTransactions:
-    """What is held back of a task's partitions.
+    """Finds which of a task's partitions are held back.
 
     Args:
         loop: the task's loop.
         wire: to the source cluster.
         bootstrap: its addresses, for the command that is proposed.
         channels: all channels of the task; the list may grow.
-        seen: what earlier rounds have seen.
+        seen: what earlier rounds have found.
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class OpenTransactions:
         self._next = 0.0
 
     def is_due(self, now: float) -> bool:
-        """Tell whether it is time to look again: never while somebody looks."""
+        """Return whether the next check is due; never while one runs."""
         if now < self._next:
             return False
         self._next = math.inf
         return True
 
     async def look(self, now: float) -> None:
-        """Say of each partition whether it is held back; who does not answer changes nothing.
+        """Set the reason of each partition that is held back; a broker that does not answer changes nothing.
 
         Args:
             now: monotonic seconds.
@@ -102,7 +102,7 @@ class OpenTransactions:
             self._next = now + EVERY
 
     def _is_to_ask(self, channel: Channel, now: float) -> bool:
-        """Tell whether a partition's end is to be asked for, and take note of where it stands now."""
+        """Return whether a partition's log end is to be checked, and note where it stands now."""
         if channel.state is not PartitionState.RUNNING or not channel.reads_committed:
             return False
         seen = self._seen.get(channel.place)
@@ -110,7 +110,7 @@ class OpenTransactions:
         if has_moved and channel.reason is not None and channel.reason.code == CODE:
             channel.reason = None
         if channel.position != channel.end:
-            # Just opened, or behind: its end is not known for certain, or nobody waits there.
+            # Just opened, or behind: its end is not certain, or there is still something to copy.
             return False
         if seen is None or has_moved:
             self._seen[channel.place] = SeenTransaction(channel.end, now)
@@ -118,7 +118,7 @@ class OpenTransactions:
         return seen.held_since is not None or now - seen.at >= ASK_IDLE_EVERY
 
     async def _ask(self, node: int, channels: Sequence[Channel], now: float) -> None:
-        """Ask a broker whether there is more in its partitions, and whose transaction holds it back."""
+        """Look up whether a broker's partitions hold more, and whose transaction holds it back."""
         places = {(channel.place.topic, channel.place.partition): channel for channel in channels}
         try:
             ends = await stable_ends(self._wire, node, list(places), committed=False)
@@ -140,7 +140,7 @@ class OpenTransactions:
         await self._loop.together(partial(self._tell, node, channel, end, now) for channel, end in late)
 
     async def _tell(self, node: int, channel: Channel, end: int, now: float) -> None:
-        """Say that a partition is held back, and by whom."""
+        """Set the reason of a partition that is held back, with the producer that holds it."""
         place = channel.place
         stood, _, since = self._seen[place]
         opened: ProducerState | str
@@ -154,7 +154,7 @@ class OpenTransactions:
             holders = (one for one in producers if one.open_transaction and one.opened_at <= stood)
             first = min(holders, key=lambda one: one.opened_at, default=None)
             if first is None:
-                # It has ended, and the next fetch will tell.
+                # The transaction has ended, and the next fetch moves the end.
                 return
             opened = first
         if channel.end == stood and channel.state is PartitionState.RUNNING and since is not None:
@@ -162,19 +162,19 @@ class OpenTransactions:
 
 
 def why(place: Place, held: tuple[int, int], minutes: int, opened: ProducerState | str, tool: str) -> Reason:
-    """Return what is said of a partition that is held back.
+    """Return the reason of a partition that is held back.
 
     Args:
         place: which.
         held: the last stable offset, and the end of what stands behind it.
         minutes: for how long at least.
-        opened: whose transaction it is, or the error with which a broker does not say.
+        opened: the producer of the transaction, or the name of the error with which the broker refused to name it.
         tool: the command that ends transactions at the source.
     """
     stable, end = held
     log = f"{place.topic}/{place.partition}"
     if isinstance(opened, str):
-        whose = f"the broker does not say whose ({opened})"
+        whose = f"its producer is unknown: the broker answers {opened}"
         remedy = "see which application began one there"
     else:
         where = f"--topic {place.topic} --partition {place.partition} --start-offset {opened.opened_at}"

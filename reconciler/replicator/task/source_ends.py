@@ -1,6 +1,6 @@
-"""Looks where the source ends for partitions that nobody reads: paused and parked ones, whose lag grows meanwhile.
+"""Reads the source's log ends for partitions that are not fetched: paused and parked ones, whose lag grows.
 
-`task` starts a look every few seconds. For partitions that run, each fetch tells the end.
+`task` runs it every few seconds. For partitions that run, each fetch returns the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from reconciler.replicator.partition.shares import Place
 from reconciler.wire import BrokerError, ConnectionLost, Wire, stable_ends
 
 _EVERY = 5.0
-# While there is nobody to ask for.
+# While there is no such partition.
 _AGAIN = 0.5
 _HELD = (PartitionState.PAUSED, PartitionState.PARKED)
 
@@ -31,18 +31,18 @@ class SourceEnds:
         self._channels = channels
         self._next = 0.0
         self._is_looking = False
-        # Who leads a partition, as far as that was asked here: other than its opening knows, or without one.
+        # The leaders that were looked up here: newer than the channel's opening, or of a channel without one.
         self._leaders: dict[Place, int] = {}
 
     def is_due(self, now: float) -> bool:
-        """Tell whether it is time to look again."""
+        """Return whether the next look-up is due."""
         if now < self._next or self._is_looking:
             return False
         self._next = now + _AGAIN
         return bool(self._idle())
 
     async def look(self, now: float) -> None:
-        """Ask each leader once, also those that have become it; who does not answer changes nothing."""
+        """Look up the ends at each leader, new ones included; a broker that does not answer changes nothing."""
         self._next = now + _EVERY
         self._is_looking = True
         try:
@@ -59,7 +59,7 @@ class SourceEnds:
         return [channel for channel in idle if channel.sides is not None or channel.state in _HELD]
 
     async def _ask_leaders(self, channels: Iterable[Channel]) -> list[Channel]:
-        """Ask those who lead as far as known; return the channels of which that told nothing."""
+        """Look up ends at the known leaders; return the channels without an answer."""
         found: dict[tuple[int, bool], list[Channel]] = {}
         untold: list[Channel] = []
         for channel in channels:
@@ -73,20 +73,20 @@ class SourceEnds:
         return untold
 
     async def _ask(self, node: int, committed: bool, channels: Sequence[Channel]) -> list[Channel]:
-        """Ask a broker; return the channels of which it told nothing."""
+        """Look up ends at one broker; return the channels without an answer."""
         places = {(channel.place.topic, channel.place.partition): channel for channel in channels}
         try:
             ends = await stable_ends(self._wire, node, list(places), committed)
         except (ConnectionLost, BrokerError):
             return list(channels)
         for place, end in ends.items():
-            # Whoever began to read meanwhile knows better.
+            # A channel that runs by now has a newer end.
             if places[place].state is not PartitionState.RUNNING:
                 places[place].end = end
         return [channel for place, channel in places.items() if place not in ends]
 
     async def _find_leaders(self, channels: Collection[Channel]) -> None:
-        """Ask who leads some partitions now."""
+        """Look up the current leaders of some partitions."""
         for channel in channels:
             self._leaders.pop(channel.place, None)
         try:

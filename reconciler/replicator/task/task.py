@@ -1,6 +1,6 @@
-"""A task: replicates its partitions for one round. It joins takeover, readers and writers, speaks and listens.
+"""A task: replicates its partitions for one round. It joins takeover, fetchers and senders, and reports status.
 
-`source` runs it inside a Spark task. Connections are kept between the rounds of a worker process; everything that
+`spark_source` runs it inside a Spark task. Connections are kept between the rounds of a worker process; everything that
 decides where records go is read anew from the target's log.
 """
 
@@ -50,18 +50,19 @@ from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import Job, Work
 
 _TICK = 0.05
-# While every partition runs.
+# The tick while every partition runs.
 _CALM_TICK = 0.2
 _LISTEN_EVERY = 0.25
 _SPEAK_EVERY = 1.0
-# What is made for a record goes with it: there are few cycles, which a look at a few hundred new objects hardly finds.
+# What is made for a record is freed with it: there are few cycles, which a collection of a few hundred new objects
+# hardly finds.
 _NEW_OBJECTS = 5_000
-# Together they ask for most things in one request.
+# Takeovers that run together share most of their requests.
 _OPEN_AT_ONCE = 256
 
 
 class OrphanError(RuntimeError):
-    """The process that started this worker is gone, so nobody could stop it."""
+    """The process that started this worker is gone, so nothing could stop it."""
 
 
 _KEPT: dict[tuple[str, str], Connections] = {}
@@ -80,7 +81,7 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[LedgerRow]:
     """
     key = (spec.run, spec.flow.name)
     connections = _KEPT.pop(key, None)
-    # A worker may be given another flow than in its last round: what it held must not wait for its session to end.
+    # A worker may get another flow than in its last round: its leases must not be held until the session expires.
     for other in list(_KEPT):
         _KEPT.pop(other).close()
     connections = connections or Connections(spec, assignment.task)
@@ -138,7 +139,7 @@ class Task:
         self._to_count: list[tuple[float, Sequence[FastPathBatch]]] = []
 
     def round(self) -> list[LedgerRow]:
-        """Run until the round is over or the run was told to stop, finish what is in flight, return the ledger."""
+        """Run until the round is over or the run is to stop, finish what is in flight, return the ledger."""
         self._with.loop.run(self._round)
         return self._ledger.rows()
 
@@ -149,11 +150,11 @@ class Task:
         while (now := time.monotonic()) < end:
             self._check()
             self._count()
-            # First what is announced: the lease must not give up what another round already held.
+            # Commands first: the lease must not give up partitions that an earlier round already held.
             if now >= listen_at:
                 listen_at = now + _LISTEN_EVERY
                 if self._commands.listen():
-                    # What was asked for is confirmed at once.
+                    # A command is confirmed in the status at once.
                     speak_at = now
             self._guard.look()
             if self._commands.stopping or self._commands.needs_more_tasks:
@@ -182,10 +183,10 @@ class Task:
         self._with.status.post(word)
 
     def _last_word(self) -> TaskStatus:
-        """Return what stands of this task when its run has ended.
+        """Return the final status of this task when its run has ended.
 
-        A round that begins when the run is asked to end opens nothing: where each partition stands, the round before
-        it has said, and that none is open now is what was asked for.
+        A round that begins when the run is to stop opens nothing: the round before it has reported where each partition
+        stands, and that none is open now is expected.
         """
         said = self._with.said
         if said is not None and all(channel.sides is None for channel in self._channels):
@@ -195,7 +196,7 @@ class Task:
     # --- beginning and ending ----------------------------------------------------------------------------------------
 
     def _channel(self, place: Place) -> Channel:
-        """Return the channel of a partition that this task gets."""
+        """Return the channel of a partition that was assigned to this task."""
         flow = self._spec.flow
         codec = None if flow.compression == "source" else codecs.NAMES.index(flow.compression)
         refused = None if flow.dlq is None else self._put_aside
@@ -210,7 +211,7 @@ class Task:
         return channel
 
     def _committing_as(self, identity: ProducerNames) -> Committer:
-        """Return what commits positions: with the records, or behind them."""
+        """Return the committer of positions: with the records, or behind them."""
         flow, connections = self._spec.flow, self._with
         name = "" if flow.repeats else identity.committing_id(self._spec.run, self._assignment.task)
         terms = CommitContext(name, syncs_topic(flow.source), flow.commit_interval, flow.remote_topic)
@@ -224,21 +225,21 @@ class Task:
         return TranslatedTakeover(flow, held.ask_source, held.ask_target, self._committer, held.memory, recovery)
 
     def _open_some(self, now: float) -> None:
-        # Of thousands most are running: of them this is all that is looked at, twenty times a second.
+        # Most of thousands of partitions run: for those this check is all that happens, twenty times a second.
         shut = [channel for channel in self._channels if channel.state is not PartitionState.RUNNING]
         self._is_busy = bool(shut)
         room = _OPEN_AT_ONCE - sum(channel.busy for channel in shut)
         if room <= 0:
             return
         waiting = [channel for channel in shut if channel.wants_opening(now) and self._guard.covers(channel)]
-        # Who has waited longest comes first, or a broker that never answers would keep the others out.
+        # The channel that has waited longest comes first, or a broker that never answers would keep the others out.
         waiting.sort(key=lambda channel: channel.retry_at)
         for channel in waiting[:room]:
             channel.busy = True
             self._start(partial(self._open, channel))
 
     def _commit_for_some(self) -> None:
-        """Have positions committed as soon as a channel of this task needs them, and may write."""
+        """Start the committer as soon as a channel of this task needs it, and may write."""
         if self._committing is None and any(map(self._guard.covers, self._committer.channels)):
             self._committing = self._with.loop.spawn(self._committer.run)
             self._jobs.append(self._committing)
@@ -251,19 +252,19 @@ class Task:
         self._read(channel)
 
     def _read(self, channel: Channel) -> None:
-        """Have a channel read from whom it is to be read from now on."""
+        """Let the fetcher of a channel's current broker read it."""
         if (node := self._nearest.node(channel)) is not None:
             self._fetcher(self._lanes.key(node, channel)).look_again()
 
     def _read_anew(self, key: FetchKey) -> None:
-        """Have what a broker leads read over as many lanes as there are for it now."""
+        """Start a fetcher for each lane that a broker has now."""
         for lane in range(self._lanes.count(key)):
             self._fetcher(key._replace(lane=lane))
         for fetcher in self._fetchers.values():
             fetcher.look_again()
 
     def _fetcher(self, key: FetchKey) -> Fetcher:
-        """Have a reader for a broker of the source, and for what of transactions is to be read."""
+        """Return the fetcher of a source broker, isolation level and lane; start it if there is none."""
         fetcher = self._fetchers.get(key)
         if fetcher is None or (fetcher.stopped and not self._draining):
             wire = self._with.fetch(key.committed, key.lane)
@@ -275,11 +276,12 @@ class Task:
         return fetcher
 
     def _sender(self, node: int, translated: bool) -> None:
-        """Have a writer for a broker of the target: with offsets of their own records count when they are committed."""
+        """Start a sender for a target broker; records of translated copies count only when they are committed."""
         if (node, translated) in self._senders:
             return
         written = _ignore if translated else self._written
-        # Several tasks of a flow have several anyway; and transactions are not to rest on which of two was quicker.
+        # Several tasks of a flow have several connections anyway; and transactions must not depend on which of two was
+        # quicker.
         is_alone = self._assignment.tasks == 1 and not translated
         wires = self._with.produce, self._with.produce_more if is_alone else None
         sender = Sender(self._with.loop, wires, node, self._quota, written, self._ring_fetchers)
@@ -293,11 +295,11 @@ class Task:
         self._start(partial(self._fill, channel, channel.opening))
 
     async def _fill(self, channel: Channel, opening: int) -> None:
-        # Meanwhile the round may have ended, or somebody may have paused or restarted the partition.
+        # The round may have ended in between, or the partition was paused or restarted.
         if self._draining or channel.opening != opening or channel.state is not PartitionState.RUNNING:
             channel.filling = False
             return
-        # What was written before the gap is to be counted before it.
+        # What was written before the gap is counted before it.
         self._count()
         await self._gaps.fill(channel)
         self._offer([channel])
@@ -306,7 +308,7 @@ class Task:
         self._start(partial(self._letters.put_aside, channel, sent_batch, refused))
 
     async def _drain(self) -> None:
-        """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
+        """Stop fetching, drop what is queued, and wait for the answers to what is in flight."""
         self._draining = self._committer.closing = True
         for fetcher in self._fetchers.values():
             fetcher.stopped = True
@@ -326,7 +328,7 @@ class Task:
         self._jobs.append(self._with.loop.spawn(work))
 
     def _check(self) -> None:
-        """Raise what any coroutine raised, and end when the parent process has."""
+        """Raise what any coroutine raised, and stop when the parent process has ended."""
         for job in self._jobs:
             job.raise_failure()
         for sender in self._senders.values():
@@ -336,7 +338,7 @@ class Task:
             message = "the process that started this worker is gone"
             raise OrphanError(message)
 
-    # --- on the way --------------------------------------------------------------------------------------------------
+    # --- records written ---------------------------------------------------------------------------------------------
 
     def _offer(self, channels: Collection[Channel]) -> None:
         for (_, translated), sender in self._senders.items():

@@ -57,7 +57,7 @@ class Sender:
             enough.
         node: the broker.
         quota: bytes per second of all senders of the task together.
-        written: called with each parcel that was written at its own offset.
+        written: called with each batch that was written at its own offset.
         made_room: called after each answer.
 
     Attributes:
@@ -159,7 +159,7 @@ class Sender:
         return _PATIENCE - waited
 
     def _collect(self, lane: int, now: float) -> Sent:
-        """Take one parcel from each channel that may send, in turns, so that none waits for ever behind large ones."""
+        """Take one batch from each channel that may send, in turns, so that none waits for ever behind large ones."""
         sent: list[tuple[Channel, InFlightBatch]] = []
         size, most = 0, self._quota.request_bytes(min(self._size.bytes, self._bound or self._size.bytes))
         largest = self._dropped.most(now)
@@ -191,7 +191,7 @@ class Sender:
         return sent
 
     def _within_bounds(self, sent: Sent) -> Sequence[Sent]:
-        """Return parcels as requests: where a bound is set, the last parcel may exceed it only alone."""
+        """Return batches as requests: where a bound is set, the last batch may exceed it only alone."""
         most = self._bound
         if most is None or len(sent) == 1 or _size_of(sent) <= most:
             return (sent,)

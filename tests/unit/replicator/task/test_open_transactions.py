@@ -226,7 +226,7 @@ def test_a_broker_that_keeps_its_producers_to_itself_is_no_reason_for_silence(
     source.producers_fail = BrokerError(UNSUPPORTED_VERSION)
     reason = look(source, channel, seen, 0.0, NOTICED, LATE)
     assert reason is not None
-    assert "the broker does not say whose (UNSUPPORTED_VERSION)" in reason.text
+    assert "its producer is unknown: the broker answers UNSUPPORTED_VERSION" in reason.text
     assert "abort" not in reason.text
 
 
