@@ -1,8 +1,8 @@
 """A flow's ledger as a streaming DataFrame, for PySpark programs of users.
 
-`replicate` needs none of this. Whoever runs a query on the DataFrame replicates the flow with it, in his own Spark
-session and with his own sinks: the rows are the account of what was copied, and the copying goes on for as long as the
-query does. Stopping or killing it at any moment does no harm, since positions are read from the target's log.
+`replicate` needs none of this. A query on the DataFrame replicates the flow, in the program's own Spark session and
+with its own sinks: the rows are the account of what was copied, and copying goes on for as long as the query does.
+Stopping or killing it at any moment does no harm, since positions are read from the target's log.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ _LOG = logging.getLogger(__name__)
 def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: float = DEFAULT_ROUND) -> DataFrame:
     """Return the ledger of a flow; a streaming query on it replicates the flow, and yields rows at each round's end.
 
-    The remote topics must have been made by `apply`. Warnings and changes of partitions go to the logger
-    `reconciler.stream`.
+    The remote topics must have been made by `apply`. Problems are logged by the logger `anabranch`.
 
     Args:
         spark: the session. It needs a free slot for each task of the flow, and workers (`PYSPARK_PYTHON`) that have
@@ -77,7 +76,7 @@ def _note(text: str) -> None:
 
 
 def _end(refresh: Refresh, spec: FlowSpec, folder: tempfile.TemporaryDirectory[str]) -> None:
-    """Take back, when the program ends, what the run's tasks were told."""
+    """Withdraw the run's commands when the program ends."""
     refresh.end()
     folder.cleanup()
     # A target that is gone keeps it for a day at most.

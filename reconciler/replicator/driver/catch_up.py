@@ -22,7 +22,7 @@ from reconciler.state.confluent.faults import LEADER_CHANGES, in_words, is_refus
 
 _TIMEOUT = 10.0
 _AGAIN_SECONDS = 0.2
-# A new leader may say for a moment that a log ends before records that it has.
+# A new leader may report for a moment that a log ends before records that it has (seconds).
 _SHORT_PATIENCE = 10.0
 _Key = tuple[str, str, int]
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
@@ -30,7 +30,7 @@ _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class CatchUpProgress:
-    """What is left to reach.
+    """What is left to copy.
 
     Attributes:
         missing: how many partitions have not reached their goal.
@@ -44,15 +44,15 @@ class CatchUpProgress:
 class CatchUp:
     """The source offset that each partition of each flow must reach.
 
-    A source that loses records meanwhile, or whose topic is made anew, is to be copied up to where it ends then.
+    A source that loses records in between, or whose topic is recreated, is copied up to where it ends then.
     """
 
     def __init__(self) -> None:
         self._ends: dict[_Key, int] = {}
         self._specs: dict[str, FlowSpec] = {}
-        # Those whose open transactions are copied once they have ended.
+        # Partitions whose open transactions are copied once they have ended.
         self._waits: set[_Key] = set()
-        # Whose log was seen to end before its goal, and when first.
+        # Partitions whose log ends before its goal, and since when (monotonic seconds).
         self._short: dict[_Key, float] = {}
 
     def add(self, spec: FlowSpec, places: Sequence[Place]) -> None:
@@ -60,7 +60,7 @@ class CatchUp:
 
         Raises:
             Unreachable: AB310, the source does not answer.
-            EnvironmentFault: AB313, it refuses to tell them.
+            EnvironmentFault: AB313, it refuses to return them.
         """
         self._specs[spec.flow.name] = spec
         self._ends |= _ends(spec, [(place.topic, place.partition) for place in places])
@@ -73,10 +73,10 @@ class CatchUp:
     def progress(
         self, statuses: Iterable[TaskStatus], left_out: Mapping[tuple[str, str], str] = _NOTHING
     ) -> CatchUpProgress:
-        """Compare the goals with what the tasks say.
+        """Compare the goals with the tasks' statuses.
 
         Args:
-            statuses: the newest words of the tasks, also of other runs that share the flows.
+            statuses: the newest statuses of the tasks, also of other runs that share the flows.
             left_out: by flow and topic, why no task has it; it counts as parked.
         """
         known = {(s.flow, one.topic, one.partition): one for s, one in words(statuses, time.time())}
@@ -94,9 +94,9 @@ class CatchUp:
         return CatchUpProgress(missing, tuple(parked))
 
     def held(self) -> list[Problem]:
-        """Return what stands behind open transactions of the sources: all goals may be reached without it (AB653).
+        """Return what is held back by open transactions at the sources: goals may be reached without it (AB653).
 
-        A source that does not answer by now, or refuses, tells nothing.
+        A source that does not answer, or refuses, is left out.
         """
         found: list[Problem] = []
         for flow, spec in self._specs.items():
@@ -105,12 +105,12 @@ class CatchUp:
                 stable, ends = _ends(spec, logs), _ends(spec, logs, committed=False)
                 behind = {key: ends[key] - end for key, end in stable.items() if ends.get(key, 0) > end}
                 whose = holders(spec.source, {key[1:]: stable[key] for key in behind})
-                # Those whose transaction has ended meanwhile are copied like all that comes.
+                # A partition whose transaction has ended by now is copied like all that comes.
                 found += [_held(spec, key[1:], behind[key], whose[key[1:]]) for key in behind if key[1:] in whose]
         return found
 
     def _lower(self, known: Mapping[_Key, PartitionStatus]) -> None:
-        """Ask again for the ends of logs that tasks have seen end before their goals for some time."""
+        """Look up the ends of logs again that tasks have seen end before their goals for some time."""
         now = time.monotonic()
         short = {
             key
@@ -121,7 +121,7 @@ class CatchUp:
         due = [key for key, since in self._short.items() if now - since >= _SHORT_PATIENCE]
         for flow in {key[0] for key in due}:
             self._short |= dict.fromkeys((key for key in due if key[0] == flow), now)
-            # Whoever does not answer is asked again then.
+            # A source that does not answer is tried again later.
             with contextlib.suppress(EnvironmentFault):
                 ends = _ends(self._specs[flow], [key[1:] for key in due if key[0] == flow])
                 self._ends |= {key: min(end, self._ends[key]) for key, end in ends.items()}
@@ -130,12 +130,12 @@ class CatchUp:
 def _held(spec: FlowSpec, log: Log, count: int, holder: TransactionHolder) -> Problem:
     offsets = "1 offset stands" if count == 1 else f"{count:,} offsets stand"
     message = f"{offsets} behind {holder}: not copied before it has ended"
-    remedy = "end its producer before everybody leaves the source, or wait until the transaction has timed out"
+    remedy = "end its producer before clients leave the source, or wait until the transaction has timed out"
     return Problem("AB653", f"{spec.source.where}, topic {log[0]}, partition {log[1]}", message, remedy)
 
 
 def _ends(spec: FlowSpec, logs: Sequence[Log], *, committed: bool = True) -> dict[_Key, int]:
-    """Return where logs end at a flow's source, for readers of committed records, or of all.
+    """Return where logs end at a flow's source, in `read_committed` or `read_uncommitted`.
 
     Partitions whose leader has just changed are asked for again, as long as a request may take.
     """
@@ -169,7 +169,7 @@ def _no_end(spec: FlowSpec, place: TopicPartition, error: KafkaError) -> Anabran
 
 
 def _left_out(key: _Key, end: int, left_out: Mapping[tuple[str, str], str]) -> PartitionStatus | None:
-    """Return what to say of a partition that no task has; None when some task must have it."""
+    """Return the status of a partition that no task has; None when some task must have it."""
     flow, topic, partition = key
     why = left_out.get((flow, topic))
     if why is None:

@@ -1,6 +1,6 @@
 """How far a cluster's clock is from this machine's, asked without writing anything.
 
-`doctor` asks. Kafka's protocol tells the active controller's time and no broker's own.
+`doctor` calls it. Kafka's protocol returns the active controller's time and no broker's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ASKED = 3
 
 
 def clock_of(cluster: Cluster) -> ClockSeen:
-    """Compare clocks; the quickest of a few answers tells best."""
+    """Return how far a cluster's clock is ahead; the quickest of a few answers is the most exact."""
     loop = Loop()
     declared = cluster.clients.admin
     wire = Wire(loop, cluster, declared.client_id or "anabranch-doctor", declared.patience(_TIMEOUT))
@@ -38,7 +38,7 @@ def clock_of(cluster: Cluster) -> ClockSeen:
         loop.run(ask)
     except BrokerError as error:
         if error.code in AUTHORIZATION:
-            return ClockSeen(why_not=f"it is told to whom has DESCRIBE on the cluster ({error.name})")
+            return ClockSeen(why_not=f"reading it needs DESCRIBE on the cluster ({error.name})")
         return ClockSeen(why_not=f"the cluster answers {error.name}")
     except ConnectionLost as error:
         return ClockSeen(why_not=str(error))
@@ -46,6 +46,6 @@ def clock_of(cluster: Cluster) -> ClockSeen:
         wire.close()
         loop.close()
     if not seen:
-        return ClockSeen(why_not="the cluster is older than Kafka 3.3, and does not tell its time")
+        return ClockSeen(why_not="the cluster is older than Kafka 3.3, and does not return its time")
     within, ahead = min(seen)
     return ClockSeen(ahead, within)

@@ -1,6 +1,6 @@
 """Makes sure that the topics for dead letters are there before any record is written.
 
-`drive` asks before Spark starts.
+`driver` calls it before Spark starts.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _TIMEOUT = 5.0
 
 
 def check(target: Cluster, flows: Sequence[Flow]) -> None:
-    """Look for the dead-letter topics of flows.
+    """Check that the dead-letter topics of flows exist.
 
     Args:
         target: the cluster that they write to.
-        flows: some.
+        flows: the flows.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.

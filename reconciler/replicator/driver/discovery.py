@@ -1,6 +1,6 @@
 """Which partitions a flow has now, and how they are shared among its tasks.
 
-`refresh` in the driver asks and shares out, for the whole run; the planner of rounds and the tasks read what it
+`refresh` looks up partitions and shares them out, for the whole run; the planner of rounds and the tasks read what it
 announces.
 """
 
@@ -23,9 +23,9 @@ _TIMEOUT = 5.0
 
 
 def matching(spec: FlowSpec) -> list[Place]:
-    """Return the partitions that the flow wants, as the source cluster lists them now.
+    """Return the partitions that the flow takes, as the source cluster lists them now.
 
-    What may not be copied for its name is among them, so that nobody takes it for copied: see `without_name`.
+    Topics that may not be copied because of their names are included: see `without_name`.
 
     Raises:
         Unreachable: AB310, the source does not answer.
@@ -71,12 +71,12 @@ def _is_refused(answer: Future[TopicDescription]) -> bool:
 def without_name(flow: Flow, places: Iterable[Place], shares: Shares) -> dict[str, str]:
     """Return, by original, why its copy has no name of its own.
 
-    This is the last guard before anything is written; where somebody looks after remote topics, he has said so already.
-    Of several topics with one name the one that a task has keeps it.
+    This is the last guard before anything is written; `reconcile`, where there is one, has reported them already. Of
+    several topics with one name the one that a task has keeps it.
 
     Args:
         flow: the flow.
-        places: what it wants and nobody has left out yet.
+        places: the partitions that it takes and that are not left out yet.
         shares: what its tasks have.
     """
     found: dict[str, str] = {}

@@ -71,13 +71,13 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class RunWatcher:
-    """What the driver tells its caller.
+    """The callbacks of a run.
 
     Attributes:
         warn: called with each warning.
-        seen: called with the tasks' newest words, several times a second.
+        seen: called with the tasks' newest statuses, several times a second.
         phase: called when a new phase begins: `starting Spark`, `replicating`, `stopping`.
-        note: called with everything that was made on the way.
+        note: called with each topic or setting that was made.
     """
 
     warn: Callable[[str], None]
@@ -92,13 +92,13 @@ def new_run() -> str:
 
 
 def prepare(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
-    """Make a target ready for a run: its journals are there, without what is long past, and it can do what is needed.
+    """Make a target ready for a run: make its journals, remove outdated records, check what the run needs.
 
     Args:
         target: the cluster.
         topology: name of the topology.
         flows: those of the run that write to it.
-        warn: told of what may go wrong.
+        warn: called with each warning.
 
     Raises:
         AnabranchError: the target does not answer, refuses us, cannot hold identical offsets, or lacks a topic for
@@ -117,12 +117,12 @@ def prepare(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callabl
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is to go.
+    """The options of a run.
 
     Attributes:
         until_caught_up: end when the sources' ends of now are reached.
-        ledgers: where the ledgers are kept; None when nobody wants them.
-        reconcile: makes what remote topics lack, again and again; None when nobody wants that.
+        ledgers: where the ledgers are kept; None keeps none.
+        reconcile: makes what remote topics lack, at intervals; None makes nothing.
         spark: where the tasks run.
     """
 
@@ -138,8 +138,8 @@ class Driver:
     Args:
         specs: the flows, all of one run.
         folder: where this run keeps Spark's checkpoints and log; made anew and removed after a clean end.
-        watcher: whom to tell.
-        wishes: how it is to go.
+        watcher: the callbacks.
+        options: how it runs.
     """
 
     def __init__(self, specs: Sequence[FlowSpec], folder: Path, watcher: RunWatcher, options: RunOptions) -> None:
@@ -153,7 +153,7 @@ class Driver:
         self._readers: dict[str, StatusReader] = {}
         self._hearings = {alias: Hearing() for alias in self._targets}
         self._has_announced = False
-        # Other threads speak through this: the watcher hears from the driver's own alone.
+        # Other threads queue their messages here: callbacks are called from the driver's own thread alone.
         self._words: SimpleQueue[tuple[Callable[[str], None], str]] = SimpleQueue()
         self._refreshes = [
             Refresh(
@@ -170,7 +170,7 @@ class Driver:
         """Run until stopped by a signal, caught up, or superseded.
 
         Args:
-            superseded: asked several times a second whether other flows should run than these.
+            superseded: called several times a second; whether another declaration is in force by now.
 
         Raises:
             AnabranchError: a cluster does not answer, a required topic is missing, or Spark fails.
@@ -180,7 +180,7 @@ class Driver:
                 self._specs, self._folder, self._watcher.warn, self._options.ledgers, self._options.spark
             )
             try:
-                # Spark's start takes several seconds, mostly of waiting, and nothing here rests on it.
+                # Spark's start takes several seconds, mostly of waiting, and nothing here depends on it.
                 run_folders.make(self._folder)
                 session.open()
                 self._prepare()
@@ -191,7 +191,7 @@ class Driver:
                 signals.may_raise = False
             except BaseException as error:
                 signals.may_raise = False
-                # Spark's own troubles are in its log.
+                # Spark's own errors are in its log.
                 troubles = error.problems if isinstance(error, AnabranchError) else ()
                 self._abandon(session, keeps_log=any(problem.where == "Spark" for problem in troubles))
                 if signals.ended(error):
@@ -217,7 +217,7 @@ class Driver:
         for spec in self._specs:
             try:
                 if self._options.spark.master is None:
-                    # The tasks ask for it in this very environment; said here it is said at once.
+                    # The tasks read it in this same environment; checked here, it fails at once.
                     spec.source.client_rack()
                 places = discovery.matching(spec)
                 self._check_topics(spec, {place.topic for place in places})
@@ -259,7 +259,7 @@ class Driver:
             self._watcher.warn(f"flow {spec.flow.name}: no topic of {spec.source.alias} matches yet; waiting for one")
 
     def _refresh(self) -> None:
-        """Have everything made and announced that is there already, then go on with that beside the driver."""
+        """Refresh all flows once, then start their refresh threads."""
         self._has_announced = True
         with ThreadPoolExecutor(min(len(self._refreshes), _LOOKS_AT_ONCE)) as pool:
             list(pool.map(Refresh.look, self._refreshes))
@@ -288,10 +288,11 @@ class Driver:
             own = self._own(statuses)
             self._watcher.seen(own)
             failing = supervisor.look(own, time.monotonic())
-            # A busy machine only takes longer; whoever waits for the end is not to wait for ever for anything else.
+            # On a busy machine Spark only takes longer; for any other failure `--until-caught-up` must not wait for
+            # ever.
             if self._catch_up is not None and (lost := [flow for flow in failing if not session.is_starved(flow)]):
-                told = "; ".join(f"flow {flow} fails: {failing[flow]}" for flow in lost)
-                raise EnvironmentFault(Problem("AB320", "Spark", told, f"see {session.log}"))
+                failure = "; ".join(f"flow {flow} fails: {failing[flow]}" for flow in lost)
+                raise EnvironmentFault(Problem("AB320", "Spark", failure, f"see {session.log}"))
             if self._catch_up is not None:
                 left_out = {
                     (refresh.flow, topic): why for refresh in self._refreshes for topic, why in refresh.waiting.items()
@@ -305,26 +306,26 @@ class Driver:
         return RunOutcome(RunEnding.STOPPED, signal=signals.number)
 
     def _pass_on(self) -> None:
-        """Tell the watcher what other threads had to say."""
+        """Call the callbacks with the messages of other threads."""
         with contextlib.suppress(Empty):
             while True:
                 tell, text = self._words.get_nowait()
                 tell(text)
 
     def _statuses(self) -> list[TaskStatus]:
-        """Return the words of this run's tasks."""
+        """Return the statuses of this run's tasks."""
         return self._own(self._heard())
 
     def _own(self, statuses: Sequence[TaskStatus]) -> list[TaskStatus]:
-        """Return the words that this run's tasks, or this process, may have said: others may use its name, too."""
+        """Return the statuses that this run's tasks, or this process, may have written: others may use its name."""
         most = {spec.flow.name: spec.flow.tasks for spec in self._specs}
         own = [one for one in statuses if one.run == self._run and one.flow in most]
         return [one for one in own if one.task < one.tasks <= most[one.flow] or one.is_held]
 
     def _heard(self) -> list[TaskStatus]:
-        """Return the words of this run's tasks, and those of runs that live and may share its flows.
+        """Return the statuses of this run's tasks, and of live runs that may share its flows.
 
-        Their times are when they were heard here. A target that does not answer just says nothing new.
+        Their times are when they were read here. A target that does not answer adds nothing new.
         """
         statuses: list[TaskStatus] = []
         for alias, target in self._targets.items():
@@ -341,14 +342,14 @@ class Driver:
     # --- afterwards --------------------------------------------------------------------------------------------------
 
     def _stop(self, session: ReplicationSession) -> None:
-        """Ask the tasks to finish what is in flight, wait for their last words, then end Spark."""
+        """Command the tasks to finish what is in flight, wait for their final statuses, then stop Spark."""
         self._watcher.phase("stopping")
         for refresh in self._refreshes:
             refresh.over()
         targets = tuple(self._targets.values())
         with ThreadPoolExecutor(len(targets)) as pool:
-            told = pool.map(self._tell, targets)
-            reached = [target for target, heard in zip(targets, told, strict=True) if heard]
+            answers = pool.map(self._stop_tasks, targets)
+            reached = [target for target, is_sent in zip(targets, answers, strict=True) if is_sent]
         deadline = time.monotonic() + _STOP_PATIENCE
         while reached and time.monotonic() < deadline and not self._all_stopped(session.begun):
             time.sleep(_TICK / 4)
@@ -359,19 +360,19 @@ class Driver:
             reader.close()
 
     def _withdraw(self, targets: Sequence[Cluster]) -> None:
-        """Take back what this run was told: nobody listens any more."""
+        """Remove this run's commands from the control topics: no task reads them any more."""
         for target in targets:
             try:
                 control.withdraw(target, self._seals(target))
             except AnabranchError:
-                self._watcher.warn(f"{target.where} does not answer; what this run was told stays in its control topic")
+                self._watcher.warn(f"{target.where} does not answer; this run's commands stay in its control topic")
 
     def _end_refreshes(self) -> None:
         for refresh in self._refreshes:
             refresh.end()
         self._pass_on()
 
-    def _tell(self, target: Cluster) -> bool:
+    def _stop_tasks(self, target: Cluster) -> bool:
         try:
             control.send(target, self._seals(target), control.Command.STOP)
         except AnabranchError:

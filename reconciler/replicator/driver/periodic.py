@@ -1,6 +1,6 @@
-"""A thread that looks after one flow again and again: no trouble ends it, and each is told once.
+"""A thread that does periodic work for one flow: no failure ends it, and each failure is reported once.
 
-`refresh` looks after topics, and the service of checkpoints after groups.
+`refresh` does it for topics, and the checkpoint service for groups.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from reconciler.model.base.errors import AnabranchError
 
 
 class Periodic(threading.Thread, ABC):
-    """Looks until it is ended.
+    """Runs until `end`.
 
     Args:
-        what: what it looks after, for the thread's name and messages.
+        what: what it maintains, for the thread's name and messages.
         flow: name of the flow.
-        warn: told of each new trouble, from this thread.
-        patience: for how many seconds `end` waits for a look that is under way.
+        warn: called with each new problem, from this thread.
+        patience: seconds for which `end` waits for a pass that is under way.
 
     Attributes:
         flow: name of the flow.
-        has_failed: whether the last look was not done to its end.
+        has_failed: whether the last pass did not finish.
     """
 
     def __init__(self, what: str, flow: str, warn: Callable[[str], None], patience: float) -> None:
@@ -37,7 +37,7 @@ class Periodic(threading.Thread, ABC):
         self._told: set[str] = set()
 
     def run(self) -> None:
-        """Look again and again until `over` or `end`."""
+        """Repeat passes until `over` or `end`."""
         try:
             while not self._over.wait(self._pause()):
                 self.look()
@@ -45,17 +45,17 @@ class Periodic(threading.Thread, ABC):
             self._close()
 
     def over(self) -> None:
-        """Begin no further look."""
+        """Begin no further pass."""
         self._over.set()
 
     def end(self) -> None:
-        """Begin no further look, and wait for one that is under way, though not for ever."""
+        """Begin no further pass, and wait `patience` seconds at most for one that is under way."""
         self._over.set()
         if self.is_alive():
             self.join(self._patience)
 
     def look(self) -> None:
-        """Look once; troubles are told, never raised."""
+        """Make one pass; problems are reported, never raised."""
         troubles: list[str] = []
         has_looked = self.has_failed = True
         try:
@@ -64,12 +64,12 @@ class Periodic(threading.Thread, ABC):
         except AnabranchError as error:
             troubles += [str(problem) for problem in error.problems]
         except Exception as error:
-            # A fault of this program must neither end the run nor the looking.
+            # A fault of this program must end neither the run nor the thread.
             troubles.append(f"looking after {self._what} failed: {type(error).__name__}: {error}")
         if not has_looked:
             return
         for trouble in dict.fromkeys(troubles):
-            # The same trouble again is no news.
+            # A problem that was reported after the last pass is not repeated.
             if trouble not in self._told:
                 self._warn(f"flow {self.flow}: {trouble}")
         self._told = set(troubles)
@@ -79,19 +79,19 @@ class Periodic(threading.Thread, ABC):
         """Look once.
 
         Args:
-            troubles: where to put what people are to know.
+            troubles: a list to which problems for the user are added.
 
         Returns:
-            Whether it has looked: where it has not, what was told before counts on.
+            Whether it has looked: Whether the pass did anything; if not, the problems reported before still count.
 
         Raises:
-            AnabranchError: it could not go on; told like troubles.
+            AnabranchError: the pass could not go on; reported like other problems.
         """
 
     @abstractmethod
     def _pause(self) -> float:
-        """Return how many seconds to wait before the next look."""
+        """Return how many seconds to wait before the next pass."""
 
     def _close(self) -> None:
-        """Close what was opened; called when it looks no more."""
+        """Close what was opened; called when the thread ends."""
         return

@@ -1,6 +1,7 @@
 """How many processors this process may use, and how busy the machine is: read from files of the Linux kernel.
 
-`session` begins no more queries at a time than there are processors, and says with a failure what may have caused it.
+`spark_session` begins no more queries at a time than there are processors, and adds the load to failures that it may
+have caused.
 """
 
 from __future__ import annotations

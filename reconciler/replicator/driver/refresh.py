@@ -1,7 +1,7 @@
-"""The reconcile loop of one flow: again and again, new topics and partitions are provided for and announced.
+"""The reconcile loop of one flow: finds new topics and partitions, has their copies made, and announces them.
 
-`drive` starts one for each flow, in a thread of its own. How remote topics are made is not known here: a function of
-the caller does it. Nothing is ever deleted, no failure ends the run, and what a task has it keeps.
+`driver` starts one for each flow, in a thread of its own. Remote topics are made by a function of the caller. Nothing
+is ever deleted, no failure ends the run, and a task keeps what it has.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from reconciler.state import control, syncs
 from reconciler.state.ownership import Ownership
 
 Reconcile = Callable[[str], Growth]
-"""Makes what the remote topics of the named flow lack, and tells what was done; may raise an AnabranchError."""
+"""Makes what the remote topics of the named flow lack, and returns what was done; may raise an AnabranchError."""
 
-# A flow without topics has nothing else to do than to look for some.
+# Seconds between passes while a flow has no topics.
 _LOOK_EVERY = 2.0
 _END_PATIENCE = 5.0
 _REPEAT_SECONDS = 600.0
@@ -36,19 +36,19 @@ _SYNCS_SECONDS = 5.0
 
 
 class Refresh(Periodic):
-    """Looks after one flow in one run.
+    """Maintains the topics and shares of one flow in one run.
 
     Args:
         spec: the flow.
-        reconcile: makes remote topics and tells what must not be copied; None where nobody asks.
-        warn: told of each new trouble, from this thread.
-        note: told of everything that was made, likewise.
+        reconcile: makes remote topics and returns what must not be copied; None makes none.
+        warn: called with each new problem, from this thread.
+        note: called with everything that was made, likewise.
         file: where the shares are kept for Spark, which plans rounds by them in processes of its own on this machine;
             its folder must exist.
 
     Attributes:
         left_out: by topic, why it is not copied although the flow takes it.
-        not_enlarged: by topic, from which partition on it is not copied, as its copy is not to have more.
+        not_enlarged: by topic, the first partition that is not copied, as its copy is not to be enlarged.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Refresh(Periodic):
         self._translated: frozenset[str] = frozenset()
         self._first: frozenset[tuple[str, int]] | None = None
         self._has_syncs = False
-        # Originals whose copies were made, or have grown, and of which tasks were not told yet.
+        # Originals whose copies were made, or enlarged, and that tasks were not notified of yet.
         self._made: list[str] = []
         self._grown: list[str] = []
         self._announced: dict[str, Any] = {}
@@ -96,7 +96,7 @@ class Refresh(Periodic):
             wanted = [place for place in wanted if place.offsets == "identical"]
         self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
         self._announce()
-        # Whoever waits for them need not wait long; whoever runs is at home in the topic that was there before.
+        # Tasks that wait for these topics retry at once; partitions that run stay in the topic that was there before.
         for topics, parked_only in ((self._made, False), (self._grown, True)):
             if topics:
                 scopes = [PauseScope(self.flow, topic) for topic in topics]
@@ -109,7 +109,7 @@ class Refresh(Periodic):
         return True
 
     def _has_syncs_for(self, places: Sequence[Place], troubles: list[str]) -> bool:
-        """Have the topic made that transactions write offset syncs to; nobody else needs it."""
+        """Make the topic for offset syncs, which only copies with translated offsets need."""
         if not self._has_syncs and any(place.offsets == "translated" for place in places):
             source = self._spec.flow.source
             try:
@@ -136,13 +136,13 @@ class Refresh(Periodic):
         )
 
     def _seen(self, place: Place) -> Place:
-        """Return a partition with what the looks so far tell of it."""
+        """Return a partition with its offsets mode, and whether it appeared after the first pass."""
         offsets = "translated" if place.topic in self._translated else place.offsets
         is_late = self._first is not None and (place.topic, place.partition) not in self._first
         return place._replace(offsets=offsets, is_late=is_late)
 
     def _provide(self, places: Sequence[Place], troubles: list[str]) -> None:
-        """Have the remote topics made; note the original topics of those that were made, and that have grown."""
+        """Have the remote topics made; note the originals of those that were made and that have grown."""
         if self._reconcile is None or not places:
             self._known = {place.topic for place in places}
             self.left_out = {}
@@ -151,7 +151,7 @@ class Refresh(Periodic):
         try:
             growth = self._reconcile(self.flow)
         except AnabranchError as error:
-            # What nobody could look at may be somebody else's: it waits.
+            # A remote topic that could not be checked may belong to another owner: it waits.
             troubles += [f"cannot look after remote topics: {problem}" for problem in error.problems]
             return
         self._known = {place.topic for place in places}
@@ -188,14 +188,14 @@ class Refresh(Periodic):
         return frozenset(name for name, record in there.items() if record and record.offsets == "translated")
 
     def _leave_out_nameless(self, places: Sequence[Place], troubles: list[str]) -> None:
-        """See to it that nothing is written under a name that is no name, or another topic's."""
+        """Leave out topics whose copies have no name, or another topic's."""
         others = [place for place in places if place.topic not in self.left_out]
         nameless = discovery.without_name(self._spec.flow, others, self._shares)
         troubles += [f"topic {topic} is not copied: {why}" for topic, why in nameless.items()]
         self.left_out = {**self.left_out, **nameless}
 
     def _announce(self, trouble: str | None = None) -> None:
-        """Announce the shares when they are new, and now and then: what is silent for long is taken for dead."""
+        """Announce the shares when they have changed, and at intervals: a run without announcements counts as dead."""
         value, now = self._shares.to_json() | {"trouble": trouble}, time.monotonic()
         is_due = now >= self._announced_at + _REPEAT_SECONDS
         if self._over.is_set() or (value == self._announced and not is_due):

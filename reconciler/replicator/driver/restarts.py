@@ -1,7 +1,7 @@
-"""How often each flow's Spark query has ended by itself lately, and when it is tried again.
+"""How often each flow's Spark query has failed lately, and when it is started again.
 
-`session` asks before it begins one anew. What fails again and again is tried more and more seldom and shown as failing,
-and the other flows go on. Pure but for chance: flows that failed at one time are not tried again at one time.
+`spark_session` uses it before it starts a query again. A query that fails repeatedly is retried at longer intervals and
+shown as failing, and the other flows go on. Pure but for chance: flows that failed together are not retried together.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-# So many failures within so many seconds are no accident.
+# So many failures within so many seconds count as lasting.
 _MANY = 5
 _LATELY = 300.0
-# How long a flow rests behind its second failure lately; each further one doubles it, up to the longest.
+# Seconds before the retry after a second recent failure; each further one doubles them, up to the longest.
 _REST, _LONGEST = 2.0, 60.0
-# How long it must not have failed to be well again.
+# Seconds without a failure after which a flow counts as recovered.
 _WELL = 180.0
 
 
@@ -32,10 +32,10 @@ class _Record:
 
 
 class RestartBackoff:
-    """What is known of all flows.
+    """Failures and retry times of all flows.
 
     Args:
-        chance: returns a number from 0 to 1, another one each time: a rest is so much longer, up to half.
+        chance: returns a random number from 0 to 1: the wait is longer by up to half.
     """
 
     def __init__(self, chance: Callable[[], float] = random.random) -> None:
@@ -43,7 +43,7 @@ class RestartBackoff:
         self._chance = chance
 
     def note(self, flow: str, why: str, now: float) -> None:
-        """Take note that a flow's query has ended, or had to be ended, at `now` (monotonic seconds)."""
+        """Note that a flow's query has ended, or was stopped, at `now` (monotonic seconds)."""
         record = self._of.setdefault(flow, _Record())
         record.is_lasting = self._is_lasting(flow, now)
         is_in_a_row = bool(record.times) and now - record.times[-1] < (_WELL if record.is_lasting else _WELL / 2)
@@ -52,7 +52,7 @@ class RestartBackoff:
         record.why = why
         often = len(record.times) == _MANY and now - record.times[0] < _LATELY
         record.is_lasting = record.is_lasting or often
-        # What failed once may have been an accident: it is tried again at once.
+        # A first failure is retried at once.
         rest = min(_REST * 2.0 ** (record.in_a_row - 1), _LONGEST) if record.in_a_row else 0.0
         record.try_at = now + rest * (1 + self._chance() / 2)
 
@@ -61,13 +61,13 @@ class RestartBackoff:
         return self._of[flow].why if flow in self._of else ""
 
     def may_try(self, flow: str, now: float) -> bool:
-        """Tell whether a flow may be begun anew at `now`."""
+        """Return whether a flow may be started again at `now`."""
         return flow not in self._of or now >= self._of[flow].try_at
 
     def lasting(self, now: float) -> dict[str, str]:
-        """Return by flow why it fails again and again; a flow that has not failed for a while is well."""
+        """Return by flow why it fails repeatedly; a flow that has not failed for a while is left out."""
         return {
-            flow: f"its Spark query ended {_MANY} times within {_LATELY / 60:g} minutes; it is begun anew about every "
+            flow: f"its Spark query ended {_MANY} times within {_LATELY / 60:g} minutes; it is restarted about every "
             f"{_LONGEST:g} s: {record.why}"
             for flow, record in self._of.items()
             if self._is_lasting(flow, now)

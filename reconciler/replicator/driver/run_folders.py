@@ -1,9 +1,9 @@
-"""The folders of runs: where Spark keeps its log and files, for this user alone, and gone with the process.
+"""The folders of runs, for Spark's log and files: for this user alone, and removed with the process.
 
-A process holds the folders that it has made: it has locked a file in each of them. What a killed one has left is swept
-by the next that begins. On a machine whose kernel is the one that the folder was made under, the lock decides, as the
-kernel gives it back with the process, whatever container that ran in; of an earlier boot of this machine nothing is
-left that could hold it. Folders that others use, on other machines above all, stay: a home may be shared.
+A process holds the folders that it has made: it has locked a file in each of them. The folders of a killed process are
+removed by the next process that starts. On a machine whose kernel is the one that the folder was made under, the lock
+decides, as the kernel releases it with the process, whatever container that ran in; nothing of an earlier boot of this
+machine can still hold one. Folders of other machines stay: a home may be shared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reconciler.state.journals import process
 
 LOG = "spark.log"
 KEPT_LOGS = 5
-"""Of so many runs that were killed the logs stay, of each topology, as they may say why."""
+"""The logs of so many killed runs are kept, for each topology, as they may hold the cause."""
 
 _MARK = ".process"
 _LONGEST_MARK = 4096
@@ -45,10 +45,10 @@ def make(folder: Path) -> None:
         OSError: it cannot be made, or is there already.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Under a name of its own until it is held: nobody finds one that is made and not held.
+    # Under a temporary name until it is held: no other process finds a folder that is made and not held.
     new = Path(tempfile.mkdtemp(prefix=_NEW, dir=folder.parent))
     try:
-        # Whatever the umask takes away.
+        # Independent of the umask.
         new.chmod(0o700)
         mark = open_private(new / _MARK)
         with contextlib.suppress(OSError):
@@ -108,7 +108,7 @@ def _ended(topology: int, name: str) -> float | None:
 
 
 def _is_let_go(mark: IO[str]) -> bool | None:
-    """Tell whether nobody holds a folder any more, None where its file system has no locks."""
+    """Return whether no process holds a folder any more; None where its file system has no locks."""
     try:
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -124,7 +124,7 @@ def _is_gone(name: str, machine: str, is_let_go: bool) -> bool:
     if not (boot and own_boot):
         return False
     if boot == own_boot:
-        # Numbers of processes say something in their own namespace alone, locks in all of them.
+        # Process ids are valid in their own namespace alone, locks in all of them.
         return process.is_gone(name) if (host, namespace) == (own_host, own_namespace) else is_let_go
     return is_let_go and host == own_host and machine != "" and machine == _machine()
 
@@ -161,7 +161,7 @@ def _opened(path: str, within: int | None = None) -> Iterator[int]:
 
 
 def _machine() -> str:
-    """Return what names this machine beyond its next boot (machine-id(5)), "" where nothing does."""
+    """Return the machine's id, which outlives a boot (machine-id(5)); "" where there is none."""
     try:
         return _MACHINE.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):

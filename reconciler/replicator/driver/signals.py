@@ -12,7 +12,7 @@ class StopSignals:
     Before Spark runs nothing is in flight, so until then they end the run at once.
 
     Attributes:
-        asked: whether one was heard.
+        asked: whether one was received.
         number: of the first one; 0 while there is none.
         may_raise: whether the next one ends what is under way.
     """
@@ -35,12 +35,12 @@ class StopSignals:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def hear_again(self) -> None:
-        """Take the signals back: Spark installs a handler of its own for SIGINT, which would cancel the tasks."""
+        """Install the handlers again: Spark installs its own for SIGINT, which would cancel the tasks."""
         for number in self._before:
             signal.signal(number, self._hear)
 
     def ended(self, error: BaseException) -> bool:
-        """Whether an error before Spark ran is a stop: C code makes its own error of what a handler raises in it."""
+        """Return whether an error before Spark ran is a stop: C code replaces what a handler raises in it."""
         return isinstance(error, StoppedEarly) or (self.asked and isinstance(error, Exception))
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:
@@ -51,4 +51,4 @@ class StopSignals:
 
 
 class StoppedEarly(BaseException):
-    """A stop was asked before anything ran; not an Exception, so that no library on the way swallows it."""
+    """A stop was requested before anything ran; not an Exception, so that no library swallows it."""

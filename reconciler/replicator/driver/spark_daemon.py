@@ -16,7 +16,7 @@ __all__ = ["task"]
 
 
 def main() -> None:
-    """Fork workers until Spark ends; what is imported stays in memory that they share."""
+    """Fork workers until Spark ends; imported modules stay in memory that they share."""
     gc.collect()
     gc.freeze()
     daemon.manager()

@@ -1,6 +1,6 @@
-"""Spark itself: a virtual machine with a Spark context, started beside whatever else there is to do, and ended.
+"""Spark itself: a JVM with a Spark context, started in a thread of its own, and stopped.
 
-`session` runs flows in one, `spark_jobs` asks one for work that ends. Its log goes to a file, never to the terminal.
+`spark_session` runs flows in one, `spark_jobs` work that ends. Spark's log goes to a file, never to the terminal.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
 
 
 class SparkEngine:
-    """A virtual machine with a Spark context; there is one at a time in a process.
+    """A JVM with a Spark context; there is one at a time in a process.
 
     Args:
         slots: how many tasks run at the same time, all of them at once.
         folder: for Spark's log and files; it must exist.
-        warn: told of troubles.
+        warn: called with each problem.
         cluster: where Spark runs; by default on this machine.
 
     Attributes:
@@ -68,11 +68,11 @@ class SparkEngine:
         self._context: SparkContext | None = None
 
     def open(self) -> None:
-        """Begin to start Spark and return at once: that takes long, and there may be other things to do."""
+        """Begin to start Spark and return at once: the start takes several seconds."""
         self._opening.start()
 
     def start(self) -> None:
-        """Wait for Spark, and begin what it is there for.
+        """Wait for Spark, and begin its work.
 
         Raises:
             EnvironmentFault: AB320, Spark does not start; AB321, it has too few slots; AB309, its cluster may not be
@@ -88,11 +88,11 @@ class SparkEngine:
             raise self._fault(what=f"does not start: {error}") from None
 
     def abandon(self) -> None:
-        """Break the start off, and end the virtual machine: its only parent is this process, and it its only child.
+        """Abort the start, and end the JVM, which is the only child of this process.
 
-        PySpark removes the folder through which it would report; a machine that finds that gone stays for ever.
+        PySpark removes the folder through which the JVM would report; a JVM that finds it gone never ends.
         """
-        # It may not even have begun.
+        # The JVM may not have begun yet.
         while self._opening.is_alive():
             _kill_children()
             self._opening.join(_TICK)
@@ -100,7 +100,7 @@ class SparkEngine:
         _end_jvm()
 
     def stop(self) -> None:
-        """End Spark and its virtual machine, so that the process may begin another one."""
+        """Stop Spark and its JVM, so that the process may start another one."""
         try:
             self._end()
             if self._context is not None:
@@ -112,7 +112,7 @@ class SparkEngine:
             _end_jvm()
 
     def lacking_slots(self) -> str | None:
-        """Say how many slots a Spark cluster gives, where those are too few for all tasks at once.
+        """Return how many slots a Spark cluster gives, where those are too few for all tasks; else None.
 
         Raises:
             EnvironmentFault: AB320, Spark has ended.
@@ -120,7 +120,7 @@ class SparkEngine:
         if self._cluster.master is None or self._context is None:
             return None
         with self._talking():
-            # The context's own count; PySpark has no word for it.
+            # The context's own count; PySpark has no method for it.
             context = self._context._jsc.sc()
             profile = context.resourceProfileManager().defaultResourceProfile()
             found = int(context.maxNumConcurrentTasks(profile))
@@ -128,16 +128,16 @@ class SparkEngine:
             return None
         return f"{self._cluster.address} gives {found} slots, and there are {self._slots} tasks, all at once"
 
-    # --- what others make of it --------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     def _prepare(self, context: SparkContext) -> None:
-        """Do what may be done before anybody waits for it, in the thread that starts Spark."""
+        """Prepare the session while the caller does other things; called in the thread that starts Spark."""
 
     def _begin(self) -> None:
-        """Begin what it is there for, once it is there."""
+        """Begin the work, once Spark runs."""
 
     def _end(self) -> None:
-        """End what runs, before it ends."""
+        """Stop the work, before Spark stops."""
 
     # --- its start ---------------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class SparkEngine:
             self._context = self._made()
             self._prepare(self._context)
         except Exception as error:
-            # Told to whoever waits for it.
+            # Raised in `start`, which waits for it.
             self._trouble = error
 
     def _made(self) -> SparkContext:
@@ -171,11 +171,11 @@ class SparkEngine:
         try:
             return self._started(conf)
         finally:
-            # The next run of this process may be on a cluster.
+            # The next run of this process may use a cluster.
             del os.environ[_LOCAL_IP]
 
     def _started(self, conf: SparkConf) -> SparkContext:
-        """Start the virtual machine, its stderr in the log: on a terminal it would write into what is drawn there."""
+        """Start the JVM with its stderr in the log: on a terminal it would write into what is drawn there."""
         if SparkContext._gateway is None:
             with open_private(self.log, "a") as log:
                 gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
@@ -183,17 +183,18 @@ class SparkEngine:
         return SparkContext.getOrCreate(conf)
 
     def _local(self) -> dict[str, str]:
-        """Return what holds on this machine, where a `conf` does not say otherwise.
+        """Return the settings for this machine, unless `conf` overrides them.
 
-        Other users of it reach what Spark listens on (the driver's RPC and the block manager), and get nothing without
-        a secret. Here Spark makes that by itself, anew for each start (https://spark.apache.org/docs/latest/security.html).
-        What it writes to its folder is read by nobody else either, so that need not be encrypted as well.
+        Other users of the machine can connect to what Spark listens on (the driver's RPC and the block manager), but
+        get nothing without a secret. Here Spark makes the secret itself, anew for each start
+        (https://spark.apache.org/docs/latest/security.html). Files in its folder are readable by this user alone, so
+        they need not be encrypted as well.
         """
         scratch = self._folder / "local"
         make_private(scratch)
         own = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         closed = dict.fromkeys(("spark.authenticate", "spark.network.crypto.enabled"), "true")
-        # The older handshake and cipher are there for peers of other releases.
+        # The older handshake and cipher serve peers of other releases.
         newest = {
             "spark.network.crypto.authEngineVersion": "2",
             "spark.network.crypto.saslFallback": "false",
@@ -202,7 +203,7 @@ class SparkEngine:
         return {"spark.local.dir": str(scratch)} | own | closed | newest
 
     def _await_slots(self) -> None:
-        """Wait until all tasks could run at once: a flow with fewer slots would copy a part of its topics."""
+        """Wait until all tasks can run at once: a flow with fewer slots would copy a part of its topics."""
         deadline = time.monotonic() + _SLOTS_PATIENCE
         while lacking := self.lacking_slots():
             if time.monotonic() > deadline:
@@ -232,7 +233,7 @@ class SparkEngine:
             "spark.ui.showConsoleProgress": "false",
         }
 
-    # --- troubles ----------------------------------------------------------------------------------------------------
+    # --- errors ------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _talking(self) -> Iterator[None]:
@@ -246,20 +247,20 @@ class SparkEngine:
 
 
 def _end_counting(context: SparkContext) -> None:
-    """Have the thread that adds up accumulators end by itself: it takes a second, for which PySpark would wait."""
+    """Let the accumulator thread end by itself: PySpark would wait a second for it."""
     server = context._accumulatorServer
     if server is None:
         return
-    # Nobody uses accumulators, so its connection may end in any way.
+    # No accumulators are used, so its connection may end in any way.
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     context._accumulatorServer = None  # type: ignore[assignment]
     threading.Thread(target=server.shutdown, daemon=True).start()
 
 
 def _end_jvm() -> None:
-    """End the JVM, if it is ours: it would use the folder of the run that it was started for in later ones, too."""
+    """End the JVM, if this process started it: it would use its run's folder in later runs, too."""
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
-    # Of a machine that was killed PySpark believes that it runs.
+    # For PySpark a killed JVM still runs.
     SparkContext._active_spark_context = None
     if gateway is None or gateway.proc is None:
         return
@@ -276,15 +277,15 @@ def _end_jvm() -> None:
 
 def _kill_children() -> None:
     for task in Path("/proc/self/task").iterdir():
-        # A thread or a child may end while it is looked at.
+        # A thread or a child may end in between.
         with contextlib.suppress(OSError):
             for child in (task / "children").read_text(encoding="ascii").split():
                 os.kill(int(child), signal.SIGKILL)
 
 
 def first_line(failure: object) -> str:
-    """Return what Spark says of a failure, without the traces."""
-    # What Py4J says by itself is which method was called.
+    """Return Spark's message about a failure, without the traces."""
+    # Py4J's own message only names the method that was called.
     said = failure.java_exception.toString() if isinstance(failure, Py4JJavaError) else failure
     text = str(said).strip()
     return text.splitlines()[0] if text else "no reason given"

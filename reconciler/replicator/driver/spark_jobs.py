@@ -1,6 +1,6 @@
-"""Spark for work that ends: its tasks are asked for one by one, each with text and for text.
+"""Spark for work that ends: runs a function in a worker, with a text as its argument and its result.
 
-`verify` runs its comparisons through it. Spark is started and ended as for a run of `replicate`.
+`verify` runs its comparisons with it. Spark is started and stopped as for a run of `replicate`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from reconciler.replicator.driver.spark_engine import SparkEngine, first_line
 
 
 class SparkJobs(SparkEngine):
-    """Spark that does what it is asked for; it needs no SQL, and is there sooner without."""
+    """Runs single jobs; without Spark SQL, which makes the start quicker."""
 
     def need(self, slots: int) -> None:
-        """Ask for fewer slots than at first, once it is known how much there is to do."""
+        """Lower the number of slots, once it is known how much there is to do."""
         self._slots = min(slots, self._slots)
 
     def run(self, work: Callable[[str], str], text: str) -> str:
-        """Have a worker call a function of this package, and return its answer; several threads may ask at once.
+        """Run a function of this package in a worker, and return its answer; several threads may call at once.
 
         Raises:
-            EnvironmentFault: AB320, Spark has ended, or the function failed there again and again.
+            EnvironmentFault: AB320, Spark has ended, or the function failed there repeatedly.
         """
         assert self._context is not None, "it was started"
         try:
@@ -36,6 +36,6 @@ class SparkJobs(SparkEngine):
         return str(answer)
 
     def cancel(self) -> None:
-        """Break off what the workers do, from any thread."""
+        """Cancel what the workers do, from any thread."""
         if self._context is not None:
             self._context.cancelAllJobs()

@@ -1,9 +1,9 @@
-"""Spark for one run of `replicate`: a session, and one streaming query per flow, which is the flow's ledger.
+"""Spark for one run of `replicate`: a session, and one streaming query per flow, which yields its ledger.
 
-`drive` owns the only one of a process. A query begins with five processes one after the other, each of which Spark
-gives ten seconds from its start to its connection. So queries begin one after the other, as many at a time as there
-are processors: the next one begins when the tasks of one have spoken.
-`ledger_frame` is the DataFrame behind each query, for `stream` and whoever has a Spark session of his own.
+`driver` owns the only one of a process. A query begins with five processes one after the other, each of which must
+connect to Spark within ten seconds of its start. So queries begin one after the other, as many at a time as there are
+processors: the next one begins when the tasks of one have reported a status. `ledger_frame` is the DataFrame behind
+each query, for `stream` and programs with a Spark session of their own.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from reconciler.replicator.driver.restarts import RestartBackoff
 from reconciler.replicator.driver.spark_engine import SparkEngine, first_line
 from reconciler.replicator.driver.spark_source import NAME, SECRET, SHARES, SPEC, ReplicationSource
 
-# How long the last ledgers may take to be written; nothing else rests on them.
+# Seconds that the last ledgers may take to be written; nothing else depends on them.
 _LEDGER_PATIENCE = 15.0
 _TICK = 0.1
-# A query whose tasks have not spoken for so long does not keep the others from beginning.
+# A query whose tasks have reported nothing for so many seconds does not keep the others from beginning.
 _BEGINS_FOR = 90.0
-# What Spark says where a process of Python's did not connect within its ten seconds (`PythonWorkerFactory`).
+# Spark's message where a Python process did not connect within ten seconds (`PythonWorkerFactory`).
 _NO_CONNECTION = "failed to connect back"
 
 
@@ -75,12 +75,12 @@ class ReplicationSession(SparkEngine):
     Args:
         specs: the flows; each needs as many slots as it has tasks, all at once.
         folder: the run's folder, for Spark's log and checkpoints, with the flows' shares; it must exist.
-        warn: told of every query that had to be begun anew, and of ledgers that are not written.
-        ledgers: where the ledgers are kept; None when nobody wants them.
+        warn: called for every query that had to be started again, and for ledgers that are not written.
+        ledgers: where the ledgers are kept; None keeps none.
         cluster: where Spark runs; by default on this machine.
 
     Attributes:
-        begun: how often the query of each flow was begun.
+        begun: how often the query of each flow was started.
     """
 
     def __init__(
@@ -99,23 +99,23 @@ class ReplicationSession(SparkEngine):
         self._ledgers = ledgers
         self._spark: SparkSession | None = None
         self._queries: dict[str, StreamingQuery] = {}
-        # Flows whose queries were not begun yet, in their order; and those whose tasks have not spoken since, with when
-        # that was (monotonic seconds).
+        # Flows whose queries were not started yet, in order; and those whose tasks have reported nothing since the
+        # start, with the time of the start (monotonic seconds).
         self._waiting = deque(self._specs)
         self._beginning: dict[str, float] = {}
 
     def _prepare(self, context: SparkContext) -> None:
         self._spark = SparkSession(context)
 
-    def check(self, now: float, spoken: Collection[str] = ()) -> dict[str, str]:
-        """Begin queries whose turn it is, and those anew that have ended: nothing depends on what they knew.
+    def check(self, now: float, reported: Collection[str] = ()) -> dict[str, str]:
+        """Start queries whose turn it is, and restart those that have ended: no state depends on them.
 
         Args:
             now: monotonic seconds.
-            spoken: flows whose tasks have spoken since their queries were begun.
+            reported: flows whose tasks have reported a status since their queries were started.
 
         Returns:
-            Why flows fail that were begun anew again and again, by their names; they are tried more seldom.
+            Why flows fail repeatedly, by name; they are restarted at longer intervals.
 
         Raises:
             EnvironmentFault: AB320, Spark has ended.
@@ -125,17 +125,17 @@ class ReplicationSession(SparkEngine):
                 with self._as_failure(flow, now):
                     if not query.isActive and flow not in self._ended:
                         self._note(flow, query.exception(), now)
-            self._begin_some(now, spoken)
+            self._begin_some(now, reported)
         return self._failures.lasting(now)
 
     def is_starved(self, flow: str) -> bool:
-        """Tell whether a flow failed the last time as the machine was too busy: then it only takes longer."""
+        """Return whether a flow failed the last time because the machine was too busy: then it only takes longer."""
         return _NO_CONNECTION in self._failures.last(flow)
 
-    def _begin_some(self, now: float, spoken: Collection[str]) -> None:
-        """Begin as many queries as the processors allow: those that were not begun yet before those that have ended."""
+    def _begin_some(self, now: float, reported: Collection[str]) -> None:
+        """Start as many queries as the processors allow: first starts before restarts."""
         for flow, since in list(self._beginning.items()):
-            if flow in spoken or flow in self._ended or now - since > _BEGINS_FOR:
+            if flow in reported or flow in self._ended or now - since > _BEGINS_FOR:
                 del self._beginning[flow]
         ended = [flow for flow in self._specs if flow in self._ended and self._failures.may_try(flow, now)]
         room = max(1, int(processors.usable())) - len(self._beginning)
@@ -143,7 +143,7 @@ class ReplicationSession(SparkEngine):
             with self._as_failure(flow, now):
                 self._beginning[flow] = now
                 if flow in self._ended:
-                    self._warn(f"flow {flow}: its Spark query is begun anew: {self._failures.last(flow)}")
+                    self._warn(f"flow {flow}: its Spark query is restarted: {self._failures.last(flow)}")
                 else:
                     self._waiting.remove(flow)
                 self._queries[flow] = self._query(self._specs[flow])
@@ -152,11 +152,11 @@ class ReplicationSession(SparkEngine):
         self._ended.add(flow)
         why = first_line(failure)
         if _NO_CONNECTION in why:
-            why = f"{why} A process of Python's had ten seconds for that: {processors.described()}; see {self.log}"
+            why = f"{why} A Python process has ten seconds for that: {processors.described()}; see {self.log}"
         self._failures.note(flow, why, now)
 
     def replace(self, flow: str, why: str, now: float) -> None:
-        """End the query of a flow, whose tasks do not live, and begin it anew; their processes are killed.
+        """Stop the query of a flow whose tasks hang, and restart it; their processes are killed.
 
         Raises:
             EnvironmentFault: AB320, Spark has ended.
@@ -170,7 +170,7 @@ class ReplicationSession(SparkEngine):
 
     @contextlib.contextmanager
     def _as_failure(self, flow: str, now: float) -> Iterator[None]:
-        """Take what Spark refuses for a failure of one flow: the others go on."""
+        """Count an error of Spark as a failure of one flow: the others go on."""
         try:
             yield
         except Py4JNetworkError:
@@ -181,7 +181,7 @@ class ReplicationSession(SparkEngine):
     def _end(self) -> None:
         """End the queries.
 
-        The tasks must have been told to stop: the ledgers that they yield then are still written.
+        The tasks must have the command to stop: the ledgers that they yield then are still written.
         """
         if self._ledgers is not None and not self._await_ledgers():
             self._warn(f"the last ledgers are not written within {_LEDGER_PATIENCE:g} s; see {self.log}")
@@ -189,9 +189,9 @@ class ReplicationSession(SparkEngine):
             query.stop()
 
     def _await_ledgers(self) -> bool:
-        """Wait until every query has ended one more round: that of the tasks' last words is written by then.
+        """Wait until every query has ended one more round: the ledger of the tasks' last round is written by then.
 
-        Rounds that begin after the stop was told are over at once.
+        Rounds that begin after the stop command end at once.
         """
         before = {flow: _rounds(query) for flow, query in self._queries.items()}
         deadline = time.monotonic() + _LEDGER_PATIENCE

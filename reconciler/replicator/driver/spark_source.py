@@ -1,12 +1,12 @@
 """The Spark data source `anabranch`: one streaming query per flow, one task per group of partitions, rounds as batches.
 
-`session` registers it. It has effects: reading a partition of it replicates Kafka partitions for a round and yields the
-ledger of what was copied. That a Spark task runs twice, or that Spark forgets its checkpoint, changes nothing, since
-positions are read from the target's log and never from Spark.
+`spark_session` registers it. It has effects: reading a partition of it replicates Kafka partitions for a round and
+yields the ledger of what was copied. That a Spark task runs twice, or that Spark loses its checkpoint, changes nothing,
+since positions are read from the target's log and never from Spark.
 
-Spark starts four processes for each query that only ask for rounds and their partitions, each of which imports this
-module and must connect within ten seconds of its start (`PythonWorkerFactory`). So it imports little: what copies is
-imported by the task that reads.
+Spark starts four processes for each query that only plan rounds and their partitions, each of which imports this module
+and must connect within ten seconds of its start (`PythonWorkerFactory`). So it imports little: what copies is imported
+by the task that reads.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SCHEMA = (
 SPEC, SECRET, SHARES = "spec", "secret", "shares"
 """The options: a flow specification as JSON, the key of its run, and the file in which `refresh` keeps its shares.
 
-Spark shows options in plans and on its page; those whose names say that they are secret it redacts
+Spark shows options in plans and on its page, and redacts those with secret-like names
 (`spark.redaction.regex`).
 """
 
 
 class SourceOptions(NamedTuple):
-    """What the options say."""
+    """The values of the options."""
 
     spec: str
     key: str
@@ -91,10 +91,10 @@ class RoundReader(DataSourceStreamReader):
         return {"round": start["round"] + 1}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Give each task what the driver has dealt it.
+        """Return each task's partitions as the driver has shared them out.
 
-        A file that cannot be read must not end the query: then the shares are those of the last round, and a task
-        hears of its further partitions as soon as it hears anything.
+        A file that cannot be read must not end the query: then the shares are those of the last round, and a task gets
+        further partitions from the control topic as soon as it reads it.
         """
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             self._shares = Shares.from_json(json.loads(Path(self._told.shares).read_text(encoding="utf-8")))
@@ -108,10 +108,10 @@ class RoundReader(DataSourceStreamReader):
         from reconciler.state.journals import home  # noqa: PLC0415
 
         assert isinstance(partition, GroupPartition), "Spark hands back what partitions() returned"
-        # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
+        # A terminal's Ctrl-C reaches the workers too; the driver stops them, in order.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         log_to_stderr()
         spec = FlowSpec.from_json(self._told.spec, self._told.key)
-        # This process goes by where its driver has found the journals.
+        # This process uses the journals that its driver has found.
         home.hold(spec.target, spec.topology, spec.home)
         yield from task.run(spec, partition.assignment)

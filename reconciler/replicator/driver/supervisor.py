@@ -1,8 +1,8 @@
-"""Keeps the tasks of a run alive, and says of a flow why they do not live.
+"""Restarts the tasks of a run that have ended or hang, and reports why flows fail.
 
-`drive` has one look several times a second. A task that says nothing for long is ended with its process, whatever it
-does, and begun anew. Before that the driver says a word of its own, in the same topic: only when that was heard, and
-the task still says nothing, it is the task that stands still and not the way.
+`driver` runs it several times a second. A task that publishes no status for long is ended with its process, whatever it
+does, and started again. Before that the driver publishes a status of its own in the same topic: only when that was read
+back, and the task still publishes nothing, is the task at fault and not the connection.
 """
 
 from __future__ import annotations
@@ -19,36 +19,37 @@ from reconciler.replicator.driver.spark_session import ReplicationSession
 from reconciler.replicator.driver.watchdog import Silence, Watchdog
 from reconciler.state.status import StatusWriter, flush_all
 
-_SAY_EVERY = 1.0
-# Spark answers each question in its virtual machine.
+_PUBLISH_EVERY = 1.0
+# Each check of Spark is a call into its JVM.
 _CHECK_EVERY = 1.0
-# How long a task may still be silent once the driver's own word was heard: its connections may take that long.
+# Seconds that a task may still be silent once the driver's own status was read back: its connections may take that
+# long.
 _GRACE = 15.0
 
 
 @dataclass
 class _OwnStatus:
-    """What the driver says of a flow.
+    """The driver's own status of a flow.
 
     Attributes:
-        said: the newest word.
-        since: when the silence began of which it speaks, if it speaks of one (monotonic seconds).
-        first: the time in the first word on that.
-        heard_at: when one of these words was read in the topic (monotonic seconds).
+        status: the newest status.
+        since: when the silence that it reports began (monotonic seconds); None where it reports none.
+        first: the time in the first status about it.
+        read_at: when one of these statuses was read back (monotonic seconds).
     """
 
-    said: TaskStatus
+    status: TaskStatus
     since: float | None
     first: float
-    heard_at: float | None = None
+    read_at: float | None = None
 
 
 class Supervisor:
-    """Looks after the tasks of one run.
+    """Supervises the tasks of one run.
 
     Args:
         specs: its flows.
-        session: where they run.
+        session: the Spark session in which they run.
     """
 
     def __init__(self, specs: Sequence[FlowSpec], session: ReplicationSession) -> None:
@@ -56,49 +57,49 @@ class Supervisor:
         self._session = session
         self._watchdog = Watchdog()
         self._begun: dict[str, int] = {}
-        self._words: dict[str, _OwnStatus] = {}
+        self._statuses: dict[str, _OwnStatus] = {}
         self._writers: dict[Cluster, StatusWriter] = {}
-        self._say_at = self._check_at = -math.inf
+        self._publish_at = self._check_at = -math.inf
         self._failing: Mapping[str, str] = {}
 
     def look(self, statuses: Sequence[TaskStatus], now: float) -> Mapping[str, str]:
-        """Begin anew what has ended or stands still.
+        """Restart queries that have ended, and those whose tasks hang.
 
         Args:
-            statuses: the newest words of the run, its tasks' and the driver's own.
+            statuses: the newest statuses of the run, its tasks' and the driver's own.
             now: monotonic seconds.
 
         Returns:
-            Why flows fail again and again, by their names.
+            Why flows fail repeatedly, by name.
 
         Raises:
             EnvironmentFault: AB320, Spark has ended.
         """
         if now >= self._check_at:
             self._check_at = now + _CHECK_EVERY
-            self._failing = self._session.check(now, self._watchdog.spoken)
+            self._failing = self._session.check(now, self._watchdog.reported)
         failing = dict(self._failing)
         self._note_begun(now)
-        self._hear([status for status in statuses if status.is_held], now)
+        self._note_read([status for status in statuses if status.is_held], now)
         silent = self._watchdog.silent([status for status in statuses if not status.is_held], now)
         for flow in silent.keys() & failing.keys():
             del silent[flow]
         if silent and (lacking := self._session.lacking_slots()):
-            # Whoever is silent waits for a slot; ending those that run would help nobody.
+            # Silent tasks wait for a slot; ending those that run would not help.
             failing |= dict.fromkeys(silent, lacking)
             silent = {}
         for flow, silence in silent.items():
             if self._is_stuck(silence, now):
-                why = f"its task {silence.task} said nothing for {now - silence.since:.0f} s"
+                why = f"its task {silence.task} published no status for {now - silence.since:.0f} s"
                 self._session.replace(flow, why, now)
         self._note_begun(now)
-        self._say(failing, silent, now)
+        self._publish(failing, silent, now)
         return failing
 
     def close(self) -> None:
-        """Take back what was said."""
-        for flow in list(self._words):
-            self._take_back(flow)
+        """Withdraw the driver's statuses."""
+        for flow in list(self._statuses):
+            self._withdraw(flow)
         flush_all(self._writers.values())
 
     def _note_begun(self, now: float) -> None:
@@ -107,45 +108,45 @@ class Supervisor:
                 self._begun[flow] = begun
                 self._watchdog.begun(flow, now)
 
-    def _hear(self, statuses: Sequence[TaskStatus], now: float) -> None:
+    def _note_read(self, statuses: Sequence[TaskStatus], now: float) -> None:
         for status in statuses:
-            word = self._words.get(status.flow)
-            if word is not None and word.heard_at is None and status.time >= word.first:
-                word.heard_at = now
+            own = self._statuses.get(status.flow)
+            if own is not None and own.read_at is None and status.time >= own.first:
+                own.read_at = now
 
     def _is_stuck(self, silence: Silence, now: float) -> bool:
-        word = self._words.get(silence.flow)
-        if word is None or word.since != silence.since or word.heard_at is None:
+        own = self._statuses.get(silence.flow)
+        if own is None or own.since != silence.since or own.read_at is None:
             return False
-        return now - word.heard_at >= _GRACE
+        return now - own.read_at >= _GRACE
 
-    def _say(self, failing: Mapping[str, str], silent: Mapping[str, Silence], now: float) -> None:
-        """Say in the status topic of their targets what is amiss with flows, as no task of theirs can."""
-        for flow in self._words.keys() - failing.keys() - silent.keys():
-            self._take_back(flow)
-        if now < self._say_at:
+    def _publish(self, failing: Mapping[str, str], silent: Mapping[str, Silence], now: float) -> None:
+        """Publish in the status topics why flows fail or are silent, as their tasks cannot."""
+        for flow in self._statuses.keys() - failing.keys() - silent.keys():
+            self._withdraw(flow)
+        if now < self._publish_at:
             return
-        self._say_at = now + _SAY_EVERY
+        self._publish_at = now + _PUBLISH_EVERY
         for flow in {*failing, *silent}:
             spec, silence = self._specs[flow], silent.get(flow)
             since = None if silence is None else silence.since
-            waiting = None if silence is None else f"a word of its task {silence.task}, which has stopped talking"
-            said = TaskStatus.of_process(spec.flow, spec.run, spec.digest, waiting, failing.get(flow))
-            word = self._words.get(flow)
-            if word is None or word.since != since:
-                word = self._words[flow] = _OwnStatus(said, since, said.time)
-            word.said = said
-            self._post(spec, said)
+            waiting = None if silence is None else f"a status of its task {silence.task}, which publishes none any more"
+            status = TaskStatus.of_process(spec.flow, spec.run, spec.digest, waiting, failing.get(flow))
+            own = self._statuses.get(flow)
+            if own is None or own.since != since:
+                own = self._statuses[flow] = _OwnStatus(status, since, status.time)
+            own.status = status
+            self._post(spec, status)
 
     def _post(self, spec: FlowSpec, word: TaskStatus) -> None:
         try:
             self._writers.setdefault(spec.target, StatusWriter(spec.target, spec.topology)).post(word)
         except AnabranchError:
-            # It is said again in a second.
+            # It is published again in a second.
             return
 
-    def _take_back(self, flow: str) -> None:
-        word = self._words.pop(flow)
+    def _withdraw(self, flow: str) -> None:
+        own = self._statuses.pop(flow)
         writer = self._writers.get(self._specs[flow].target)
         if writer is not None:
-            writer.withdraw(word.said)
+            writer.withdraw(own.status)

@@ -1,6 +1,6 @@
-"""Which tasks live, as far as Spark knows, and say nothing: a process that stands still, or hangs in a call.
+"""Finds tasks that run according to Spark and publish no status: stopped processes, or ones that hang in a call.
 
-`supervisor` asks it several times a second. Pure: words and times in, verdicts out.
+`supervisor` runs it several times a second. Pure: statuses and times in, verdicts out.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import NamedTuple
 from reconciler.model.tasks.status import TaskStatus
 
 PATIENCE = 30.0
-"""Seconds without a word after which a task is taken for silent: it says one every second."""
-# How much longer the first word may take, behind the start of a query.
+"""Seconds without a status after which a task counts as silent: it publishes one every second."""
+# How much longer (seconds) the first status may take, behind the start of a query.
 _START = 60.0
-# Nobody has spoken yet: different from all times.
+# No status yet: different from all times.
 _NEVER = math.nan
 
 
 class Silence(NamedTuple):
-    """A task that has said nothing for long: of which flow, its number, and since when (monotonic seconds)."""
+    """A task that has published nothing for long: its flow, number, and since when (monotonic seconds)."""
 
     flow: str
     task: int
@@ -28,26 +28,26 @@ class Silence(NamedTuple):
 
 
 class Watchdog:
-    """Notes when words arrive, by the clock of whoever listens: those of other machines may differ.
+    """Notes when statuses arrive, by this machine's clock: the clocks of others may differ.
 
     Attributes:
-        spoken: flows of which a task has spoken since they were begun.
+        reported: flows of which a task has published a status since they were started.
     """
 
     def __init__(self) -> None:
-        # By flow and task, the time in its newest word, and when that came.
+        # By flow and task, the time in its newest status, and when that arrived.
         self._heard: dict[tuple[str, int], tuple[float, float]] = {}
-        self.spoken: set[str] = set()
+        self.reported: set[str] = set()
 
     def silent(self, statuses: Iterable[TaskStatus], now: float) -> dict[str, Silence]:
-        """Return, by flow, the task that has said nothing for longest, where that is long.
+        """Return, by flow, the task that has been silent for longest, where that is `PATIENCE` or more.
 
         Args:
-            statuses: the newest words of a run's tasks.
+            statuses: the newest statuses of a run's tasks.
             now: monotonic seconds.
         """
         words = list(statuses)
-        # A word says how many tasks there are: those that never spoke are expected as after a start.
+        # A status holds the number of tasks: those that never published one are expected as after a start.
         expected = {(word.flow, task) for word in words if not word.stopped for task in range(word.tasks)}
         for key in expected - {(word.flow, word.task) for word in words} - self._heard.keys():
             self._heard[key] = _NEVER, now + _START
@@ -56,7 +56,7 @@ class Watchdog:
             known = self._heard.get(key)
             if known is None or known[0] != status.time:
                 self._heard[key] = status.time, now
-                self.spoken.add(status.flow)
+                self.reported.add(status.flow)
             if status.stopped:
                 del self._heard[key]
         found: dict[str, Silence] = {}
@@ -66,10 +66,10 @@ class Watchdog:
         return found
 
     def begun(self, flow: str, now: float) -> None:
-        """Take note that the tasks of a flow were begun at `now`: the first there is, and those that are known.
+        """Note that the tasks of a flow were started at `now`: task 0, and those that are known.
 
-        How many there are the first word tells: a flow may have fewer than it asks for.
+        The first status holds their number: a flow may have fewer than it declares.
         """
-        self.spoken.discard(flow)
+        self.reported.discard(flow)
         for key in {(flow, 0), *(key for key in self._heard if key[0] == flow)}:
             self._heard[key] = self._heard.get(key, (_NEVER, 0.0))[0], now + _START

@@ -43,7 +43,7 @@ class Connections:
         self.listener = Listener(spec.target, spec.seal)
         self.status = StatusWriter(spec.target, spec.topology, spec.digest)
         # The newest status of a round that had partitions open.
-        self.said: TaskStatus | None = None
+        self.last_status: TaskStatus | None = None
         self.totals = Totals()
         self.since = time.time()
         self.metrics = TaskMetrics()

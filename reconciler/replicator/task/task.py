@@ -53,7 +53,7 @@ _TICK = 0.05
 # The tick while every partition runs.
 _CALM_TICK = 0.2
 _LISTEN_EVERY = 0.25
-_SPEAK_EVERY = 1.0
+_REPORT_EVERY = 1.0
 # What is made for a record is freed with it: there are few cycles, which a collection of a few hundred new objects
 # hardly finds.
 _NEW_OBJECTS = 5_000
@@ -146,7 +146,7 @@ class Task:
     async def _round(self) -> None:
         loop = self._with.loop
         end = time.monotonic() + self._spec.round_seconds
-        listen_at = speak_at = 0.0
+        listen_at = report_at = 0.0
         while (now := time.monotonic()) < end:
             self._check()
             self._count()
@@ -155,7 +155,7 @@ class Task:
                 listen_at = now + _LISTEN_EVERY
                 if self._commands.listen():
                     # A command is confirmed in the status at once.
-                    speak_at = now
+                    report_at = now
             self._guard.look()
             if self._commands.stopping or self._commands.needs_more_tasks:
                 break
@@ -165,32 +165,32 @@ class Task:
                 self._start(partial(self._ends.look, now))
             if self._open_transactions.is_due(now):
                 self._start(partial(self._open_transactions.look, now))
-            if now >= speak_at:
-                speak_at = now + _SPEAK_EVERY
-                self._speak(now)
+            if now >= report_at:
+                report_at = now + _REPORT_EVERY
+                self._report(now)
             await loop.sleep(_TICK if self._is_busy else _CALM_TICK)
         await self._drain()
         self._count()
         self._with.read.update((channel.place, channel.read) for channel in self._channels if channel.read is not None)
         if self._commands.stopping:
             await self._with.lease.leave()
-            self._with.status.post_last(self._last_word())
+            self._with.status.post_last(self._last_status())
 
-    def _speak(self, now: float) -> None:
-        word = self._status(now, stopped=False)
+    def _report(self, now: float) -> None:
+        status = self._status(now, stopped=False)
         if any(channel.sides is not None for channel in self._channels):
-            self._with.said = word
-        self._with.status.post(word)
+            self._with.last_status = status
+        self._with.status.post(status)
 
-    def _last_word(self) -> TaskStatus:
+    def _last_status(self) -> TaskStatus:
         """Return the final status of this task when its run has ended.
 
         A round that begins when the run is to stop opens nothing: the round before it has reported where each partition
         stands, and that none is open now is expected.
         """
-        said = self._with.said
-        if said is not None and all(channel.sides is None for channel in self._channels):
-            return replace(said, time=time.time(), stopped=True)
+        last = self._with.last_status
+        if last is not None and all(channel.sides is None for channel in self._channels):
+            return replace(last, time=time.time(), stopped=True)
         return self._status(time.monotonic(), stopped=True)
 
     # --- beginning and ending ----------------------------------------------------------------------------------------
@@ -280,8 +280,7 @@ class Task:
         if (node, translated) in self._senders:
             return
         written = _ignore if translated else self._written
-        # Several tasks of a flow have several connections anyway; and transactions must not depend on which of two was
-        # quicker.
+        # Several tasks have several connections anyway; transactions must not depend on which of two was quicker.
         is_alone = self._assignment.tasks == 1 and not translated
         wires = self._with.produce, self._with.produce_more if is_alone else None
         sender = Sender(self._with.loop, wires, node, self._quota, written, self._ring_fetchers)

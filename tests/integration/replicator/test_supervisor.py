@@ -68,7 +68,7 @@ def test_a_task_that_stands_still_is_replaced(scene: Scene, tmp_path: Path) -> N
         stopped.suspend()
         scene.fill(10_000)
         wait_until_copying(scene.target, running, time.time() + 10, SECONDS)
-        assert "is begun anew: its task 0 said nothing for" in " ".join(running.said().split())
+        assert "is restarted: its task 0 published no status for" in " ".join(running.said().split())
         assert not stopped.is_running()
         running.terminate()
         assert running.wait(SECONDS) == 0, running.said()
@@ -92,8 +92,8 @@ def test_a_flow_whose_tasks_cannot_live_says_why(scene: Scene, tmp_path: Path) -
             assert time.monotonic() < deadline, scene.state()
             kill_workers(running, 2.0)
         why = str(scene.state()[1])
-        assert "ended 5 times within 5 minutes; it is begun anew about every 60 s: " in why
-        # They may live from now on, and it is begun anew by itself.
+        assert "ended 5 times within 5 minutes; it is restarted about every 60 s: " in why
+        # They may live from now on, and it is restarted by itself.
         scene.fill(1_000)
         wait_until_copying(scene.target, running, time.time(), SECONDS)
         assert scene.state()[0] == "degraded"

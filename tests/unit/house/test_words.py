@@ -43,7 +43,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "report": 15.3,
     "starting": 0.0,
     "state": 27.6,
-    "stream": 13.4,
+    "stream": 3.0,
     "verify": 19.1,
     "wire": 27.5,
 }

@@ -61,7 +61,7 @@ def lines(*statuses: TaskStatus) -> list[str]:
         ([said(partition(0, -1, -1, WAITING, LEASE), partition(1, 1, 1, PAUSED))], "waiting"),
         ([said(partition(0, -1, -1, WAITING, LEASE), partition(1, -1, -1, OPENING))], "opening"),
         ([said(partition(0, -1, -1, WAITING, LEASE), partition(1, 1, 1))], "running"),
-        ([said(partition(0, 1, 1), ago=40), of_process("run", "a word of its task 0")], "lost"),
+        ([said(partition(0, 1, 1), ago=40), of_process("run", "a status of its task 0")], "lost"),
         ([said(partition(0, 1, 1), ago=40), of_process("another", "until its declaration is in force")], "waiting"),
         ([said(partition(0, 1, 1), ago=40, stopped=True), of_process("run", "until Spark has started")], "waiting"),
     ],
@@ -83,10 +83,10 @@ def test_a_flow_whose_partitions_all_wait_says_for_what() -> None:
 
 
 def test_a_task_that_hangs_is_not_hidden_by_what_its_process_says() -> None:
-    words = said(partition(0, 1, 1), ago=40), of_process("run", "a word of its task 0, which has stopped talking")
+    words = said(partition(0, 1, 1), ago=40), of_process("run", "a status of its task 0, which publishes none any more")
     assert summary(*words).silent_seconds == 40
     assert lines(*words)[0].endswith(
-        "lost        last report 40 s ago; its process waits for a word of its task 0, which has stopped talking"
+        "lost        last report 40 s ago; its process waits for a status of its task 0, which publishes none any more"
     )
 
 

@@ -89,8 +89,8 @@ def test_as_many_begin_at_a_time_as_there_are_processors(
 
 def test_the_next_begins_when_one_has_spoken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spark = session(tmp_path, monkeypatch, 2.0)
-    for spoken, running in (("", "ab"), ("", "ab"), ("b", "abc"), ("ab", "abcd"), ("abcd", "abcdef")):
-        spark.check(0.0, set(spoken))
+    for reported, running in (("", "ab"), ("", "ab"), ("b", "abc"), ("ab", "abcd"), ("abcd", "abcdef")):
+        spark.check(0.0, set(reported))
         assert spark.running == running
 
 
@@ -109,20 +109,18 @@ def test_what_has_ended_waits_until_the_others_have_begun(tmp_path: Path, monkey
     spark = session(tmp_path, monkeypatch, 1.0)
     spark.check(0.0)
     spark.end("a")
-    spoken: set[str] = set()
+    reported: set[str] = set()
     for now, flow in enumerate("bcdef", start=1):
-        spark.check(float(now), spoken)
+        spark.check(float(now), reported)
         assert spark.running == "bcdef"[:now]
-        spoken.add(flow)
+        reported.add(flow)
     assert spark.said == []
-    spark.check(10.0, spoken)
+    spark.check(10.0, reported)
     assert spark.running == "abcdef"
     # It may still count as failing, and whoever waits for the end is to wait on.
     assert spark.is_starved("a")
     (said,) = spark.said
-    assert said.startswith(
-        f"flow a: its Spark query is begun anew: {BUSY} A process of Python's had ten seconds for that"
-    )
+    assert said.startswith(f"flow a: its Spark query is restarted: {BUSY} A Python process has ten seconds for that")
     assert "processors; see " in said
     assert str(spark.log) in said
 
@@ -148,11 +146,11 @@ def test_a_query_that_spark_refuses_is_tried_again_more_and_more_seldom(
 def test_one_that_is_replaced_is_begun_again_in_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spark = session(tmp_path, monkeypatch, 8.0)
     spark.check(0.0)
-    spark.replace("c", "its task 0 said nothing for 45 s", 50.0)
+    spark.replace("c", "its task 0 published no status for 45 s", 50.0)
     assert not spark.made["c"].isActive
     spark.check(51.0, set("abdef"))
     assert (spark.running, spark.begun["c"]) == ("abcdef", 2)
-    assert spark.said == ["flow c: its Spark query is begun anew: its task 0 said nothing for 45 s"]
+    assert spark.said == ["flow c: its Spark query is restarted: its task 0 published no status for 45 s"]
 
 
 def limit(group: Path, **files: str) -> None:

@@ -50,7 +50,7 @@ class Spark:
         self.lacking: str | None = None
         self.replaced: list[tuple[str, str]] = []
 
-    def check(self, now: float, spoken: Collection[str]) -> dict[str, str]:
+    def check(self, now: float, reported: Collection[str]) -> dict[str, str]:
         return self.failing
 
     def lacking_slots(self) -> str | None:
@@ -108,12 +108,12 @@ def test_a_task_that_stands_still_is_replaced_once(scene: Scene) -> None:
     scene.go_on(31, ("a", 0), ("a", 1))
     said = scene.said("a")
     assert said is not None
-    assert (said.waiting, said.failing) == ("a word of its task 0, which has stopped talking", None)
+    assert (said.waiting, said.failing) == ("a status of its task 0, which publishes none any more", None)
     assert (scene.spark.replaced, scene.said("b")) == ([], None)
     scene.go_on(16, ("a", 0), ("a", 1))
     ((flow, why),) = scene.spark.replaced
     assert flow == "a"
-    assert why.startswith("its task 0 said nothing for 4")
+    assert why.startswith("its task 0 published no status for 4")
     assert scene.said("a") is None
     # It gets as long as a start takes, and then is looked at anew.
     scene.go_on(80, ("a", 0))

@@ -94,7 +94,7 @@ def test_a_flow_that_fails_again_and_again_is_tried_every_minute_until_it_is_wel
     assert failures.may_try("b", 5.0)
     (why,) = failures.lasting(now).values()
     assert (
-        why == "its Spark query ended 5 times within 5 minutes; it is begun anew about every 60 s: no such interpreter"
+        why == "its Spark query ended 5 times within 5 minutes; it is restarted about every 60 s: no such interpreter"
     )
     for _ in range(6):
         # Each try lives for a while.
@@ -123,11 +123,11 @@ def test_flows_that_failed_at_one_time_are_not_tried_again_at_one_time() -> None
 def test_a_flow_has_spoken_when_a_word_came_behind_its_beginning() -> None:
     dog = Watchdog()
     dog.begun("a", 0.0)
-    assert dog.spoken == set()
+    assert dog.reported == set()
     dog.silent([word(0, 1.0)], 1.0)
-    assert dog.spoken == {"a"}
+    assert dog.reported == {"a"}
     dog.begun("a", 2.0)
     dog.silent([word(0, 1.0)], 3.0)
-    assert dog.spoken == set(), "that is a word of the task before"
+    assert dog.reported == set(), "that is a word of the task before"
     dog.silent([word(0, 4.0)], 4.0)
-    assert dog.spoken == {"a"}
+    assert dog.reported == {"a"}
