@@ -21,8 +21,8 @@ from reconciler.cli.planning import DIFFERENT, PlanFormat
 from reconciler.cli.targeting import Clusters, Topics
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.planning.drift import Drift
-from reconciler.operate.planning import report_away
-from reconciler.operate.targets import changed_clusters, check_names
+from reconciler.operate.drifting import DriftOptions
+from reconciler.operate.drifting import drift as drift_of
 
 
 def drift(
@@ -44,29 +44,14 @@ def drift(
     ] = False,
 ) -> None:
     """Show what is on record of the last apply against what is there. Changes nothing, and asks targets alone."""
-    from reconciler.observe.topology import observe_owned
-    from reconciler.plan.findings.drift import drift_of
-    from reconciler.plan.part import ours
-
     topology = load_topology(files)
-    targets = changed_clusters(topology, clusters)
-    with TERMINAL.working("looking at the clusters"):
-        seen_or_away, unseen = observe_owned(topology, targets, resting_may_be_away=True)
-    report_away(seen_or_away, TERMINAL)
-    observed = {alias: seen for alias, seen in seen_or_away.items() if not seen.is_away}
-    if target and not unseen:
-        check_names(target, {name for seen in observed.values() for name in (*ours(topology, seen), *seen.names)})
-    found = tuple(
-        one
-        for one in drift_of(topology, observed, all_settings)
-        if one.field not in (ignore or ()) and (not target or one.topic in target)
-    )
-    result = Drift(topology.name, tuple(alias for alias in targets if alias in observed), found, tuple(unseen))
+    options = DriftOptions(clusters or (), target or (), ignore or (), all_settings)
+    result = drift_of(topology, options, TERMINAL)
     _print(result, output)
-    if unseen:
-        print_problems(unseen)
+    if result.unseen:
+        print_problems(result.unseen)
         raise typer.Exit(Unreachable.exit_code)
-    if detailed_exitcode and found:
+    if detailed_exitcode and result.drifted:
         raise typer.Exit(DIFFERENT)
 
 

@@ -14,11 +14,8 @@ from reconciler.cli.deleting import AllowDelete, allowances
 from reconciler.cli.owning import TakeOver
 from reconciler.cli.planning import DIFFERENT, PlanFormatOrPicture, print_picture, print_plan, tell_next
 from reconciler.cli.targeting import Clusters, Topics
-from reconciler.model.declared.topology import Topology
-from reconciler.model.planning.observed import ObservedCluster
-from reconciler.model.planning.steps import Plan
-from reconciler.operate.planning import PlanScope, observe_and_plan
-from reconciler.operate.targets import planned_clusters
+from reconciler.operate.planning import PlannedApply, PlanOptions, data_centres_of
+from reconciler.operate.planning import plan as plan_of
 from reconciler.report.plan.to_markdown import SHORTEST
 
 Longest = Annotated[
@@ -60,52 +57,45 @@ def plan(
     ] = None,
 ) -> None:
     """Show what apply would do: the live clusters against the declaration. Changes nothing."""
-    from reconciler.plan.guardrails.owners import check_owner
-    from reconciler.plan.removal.deletion_limit import check_deletions
-
     _check_lengths(output, longest, whole)
     topology = load_topology(files)
-    allowed = allowances(allow_delete)
-    targets, notices = planned_clusters(topology, clusters, TERMINAL)
-    scope = PlanScope(tuple(target or ()), frozenset(allowed or ()), notices)
-    # The program declares data centres whole.
-    entire = _data_centres_of(topology, targets) if observed_folder is not None else ()
-    planned, observed = observe_and_plan(topology, targets, scope, entire, TERMINAL)
+    allowed = allowances(allow_delete) or {}
+    options = PlanOptions(clusters or (), target or (), allowed, take_over)
+    # The Pulumi program declares data centres whole.
+    made = plan_of(topology, options, TERMINAL, whole_data_centres=observed_folder is not None)
+    planned = made.plan
     if observed_folder is not None:
-        _write_observed(observed_folder, topology, observed, entire)
-    _write(planned, targets, scope, out, whole)
+        _write_observed(observed_folder, made)
+    _write(made, out, whole)
     match output:
         case "mermaid" | "svg":
             print_picture(topology, planned, output)
         case _:
             print_plan(planned, output, longest, shlex.join(["anabranch", "plan", *map(str, files)]))
-    check_owner(topology, observed, targets, take_over)
-    check_deletions(planned, observed, allowed or {}, scope.topics)
+    made.check()
     if output == "text" and not planned.changes_nothing:
         _tell_next(files, out, {"--clusters": clusters, "--target": target, "--allow-delete": allow_delete})
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(DIFFERENT)
 
 
-def _write_observed(
-    folder: Path, topology: Topology, observed: Mapping[str, ObservedCluster], entire: Collection[str]
-) -> None:
+def _write_observed(folder: Path, made: PlannedApply) -> None:
     from reconciler.observe.record import write_observed
 
-    for path in write_observed(folder, topology, observed, entire):
+    for path in write_observed(folder, made.topology, made.observed, data_centres_of(made.topology, made.targets)):
         stderr_console().print(f"wrote {path}", style="dim")
 
 
-def _write(planned: Plan, targets: Collection[str], scope: PlanScope, out: Path | None, whole: Path | None) -> None:
-    """Write the plan into the files that were asked for."""
+def _write(made: PlannedApply, out: Path | None, whole: Path | None) -> None:
+    """Write the plan into the files that the options name."""
     from reconciler.report.plan.file import write_plan, write_text
     from reconciler.report.plan.to_markdown import plan_markdown
 
     if out is not None:
-        write_plan(out, planned, tuple(targets), scope.topics)
+        write_plan(out, made.plan, made.targets, made.scope.topics)
         stderr_console().print(f"wrote {out}", style="dim")
     if whole is not None:
-        write_text(whole, plan_markdown(planned))
+        write_text(whole, plan_markdown(made.plan))
 
 
 def _tell_next(files: Collection[Path], out: Path | None, same: Mapping[str, list[str] | None]) -> None:
@@ -119,9 +109,3 @@ def _check_lengths(output: str, longest: int | None, whole: Path | None) -> None
         if value is not None and output != "markdown":
             message = "only Markdown has it: --format markdown"
             raise typer.BadParameter(message, param_hint=option)
-
-
-def _data_centres_of(topology: Topology, targets: Collection[str]) -> tuple[str, ...]:
-    """Return the aliases of all clusters in the data centres of targets."""
-    places = {topology.clusters[alias].datacenter for alias in targets}
-    return tuple(alias for alias, cluster in topology.clusters.items() if cluster.datacenter in places)

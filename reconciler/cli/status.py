@@ -10,8 +10,7 @@ import typer
 from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
 from reconciler.cli.targeting import Clusters
 from reconciler.cli.watching import Show, Watch, tell
-from reconciler.operate.targets import chosen_targets
-from reconciler.operate.watching import Lookout, StatusView
+from reconciler.operate.watching import StatusView, status_lookout
 
 
 def status(
@@ -37,6 +36,4 @@ def status(
         lines=lambda look: status_lines(summaries(look), whole=partitions, start=start),
         value=lambda look: status_json(summaries(look), look.now, sorted(look.failures)),
     )
-    targets = chosen_targets(topology, clusters) if clusters else tuple(dict.fromkeys(f.target for f in topology.flows))
-    lookout = Lookout(topology, targets, with_in_force=True, with_groups=True, with_disabled=True)
-    tell(lookout, show, output, watch)
+    tell(status_lookout(topology, clusters), show, output, watch)

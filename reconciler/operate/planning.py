@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.removals import DeletionKind
 from reconciler.model.planning.steps import Notice, Plan
 from reconciler.operate.reporter import SILENT, Reporter
-from reconciler.operate.targets import check_names
+from reconciler.operate.targets import check_names, planned_clusters
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What is planned, and what it may do.
+
+    Attributes:
+        clusters: aliases of the targets; none means all of enabled flows, and those where flows are to end.
+        target: remote topics; none means all.
+        allow_delete: by kind (`topic`, `acl`) how many things may be deleted. A kind that is not named is not planned.
+        take_over: whether what another owner put in force may end.
+    """
+
+    clusters: Sequence[str] = ()
+    target: Sequence[str] = ()
+    allow_delete: Mapping[DeletionKind, int] = field(default_factory=dict)
+    take_over: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,6 +47,84 @@ class PlanScope:
 
 
 EVERYTHING = PlanScope()
+WHOLE = PlanOptions()
+
+
+@dataclass(frozen=True)
+class PlannedApply:
+    """A plan, and what it rests on.
+
+    Attributes:
+        topology: what is declared.
+        options: what was asked for.
+        targets: aliases of the clusters that are planned for.
+        scope: what the plan covers.
+        plan: what an apply would do.
+        observed: the observed clusters by alias.
+    """
+
+    topology: Topology
+    options: PlanOptions
+    targets: tuple[str, ...]
+    scope: PlanScope
+    plan: Plan
+    observed: Mapping[str, ObservedCluster]
+
+    def check(self) -> None:
+        """Check what an apply of this plan would refuse.
+
+        Raises:
+            Refused: AB420, it deletes more than is allowed; AB447, it would end what another owner put in force.
+        """
+        check_guardrails(self.topology, self.plan, self.observed, self.targets, self.options, self.scope.topics)
+
+
+def plan(
+    topology: Topology, options: PlanOptions = WHOLE, reporter: Reporter = SILENT, whole_data_centres: bool = False
+) -> PlannedApply:
+    """Return what an apply would do; changes nothing.
+
+    Args:
+        topology: what is declared.
+        options: what is planned.
+        reporter: receives progress.
+        whole_data_centres: whether all clusters in the data centres of the targets are observed, too.
+
+    Raises:
+        InvalidArgument: `clusters` or `target`, a name is unknown.
+        AnabranchError: as `observe_and_plan` raises it.
+    """
+    targets, notices = planned_clusters(topology, options.clusters, reporter)
+    scope = PlanScope(tuple(options.target), frozenset(options.allow_delete), notices)
+    also = data_centres_of(topology, targets) if whole_data_centres else ()
+    planned, observed = observe_and_plan(topology, targets, scope, also, reporter)
+    return PlannedApply(topology, options, targets, scope, planned, observed)
+
+
+def data_centres_of(topology: Topology, targets: Collection[str]) -> tuple[str, ...]:
+    """Return the aliases of all clusters in the data centres of targets."""
+    places = {topology.clusters[alias].datacenter for alias in targets}
+    return tuple(alias for alias, cluster in topology.clusters.items() if cluster.datacenter in places)
+
+
+def check_guardrails(
+    topology: Topology,
+    plan: Plan,
+    observed: Mapping[str, ObservedCluster],
+    targets: Sequence[str],
+    options: PlanOptions,
+    topics: Sequence[str],
+) -> None:
+    """Check the owner of what a plan ends, and how much it deletes.
+
+    Raises:
+        Refused: AB420, it deletes more than is allowed; AB447, it would end what another owner put in force.
+    """
+    from reconciler.plan.guardrails.owners import check_owner
+    from reconciler.plan.removal.deletion_limit import check_deletions
+
+    check_owner(topology, observed, targets, options.take_over)
+    check_deletions(plan, observed, options.allow_delete, topics)
 
 
 def observe_and_plan(

@@ -13,6 +13,7 @@ from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.model.recorded.declaration import MOVED
 from reconciler.model.tasks.status import TaskStatus
+from reconciler.operate.targets import chosen_targets
 
 if TYPE_CHECKING:
     from reconciler.checkpoints.service.heartbeats import LastLooks
@@ -235,3 +236,29 @@ class Lookout:
             asked.close()
         for heartbeats in self._heartbeats.values():
             heartbeats.close()
+
+
+def status(topology: Topology, clusters: Sequence[str] = ()) -> StatusView:
+    """Return what the status topics of the targets hold now: of each flow the newest status of each task.
+
+    `reconciler.report.status.summary.summarise` makes figures of each flow from it.
+
+    Args:
+        topology: what is declared.
+        clusters: aliases of the targets; none means all, those of disabled flows included.
+
+    Returns:
+        One view. Targets that do not answer are in `failures` by alias, with the error.
+
+    Raises:
+        InvalidArgument: `clusters`, an alias is not declared.
+    """
+    with contextlib.closing(status_lookout(topology, clusters)) as lookout:
+        return lookout.look()
+
+
+def status_lookout(topology: Topology, clusters: Sequence[str] | None) -> Lookout:
+    """Return what `status` reads with, for callers that read again and again; close it."""
+    every = tuple(dict.fromkeys(flow.target for flow in topology.flows))
+    targets = chosen_targets(topology, clusters) if clusters else every
+    return Lookout(topology, targets, with_in_force=True, with_groups=True, with_disabled=True)

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from reconciler import declare
 from reconciler.checkpoints.groups import files as offset_files
-from reconciler.cli.apply import _read
 from reconciler.model.base import files
 from reconciler.model.base.errors import AnabranchError, Problem
 from reconciler.model.base.files import MOST_DEPTH, UnreadableFile, parse_json, read_json, read_text
 from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
 from reconciler.model.offsets.verification import Difference
 from reconciler.observe.record import read_observed, write_observed
+from reconciler.operate.applying import read_reviewed
 from reconciler.plan.findings.moved import moved
 from reconciler.replicator.partition.shares import Place
 from reconciler.report.plan.file import write_plan
@@ -57,7 +57,7 @@ def comparison() -> FlowState:
 
 def plan_file(path: Path) -> object:
     """Go on as `apply --plan` does: by itself, and against the plan of now."""
-    return moved(_read(ONE, path, None, None).plan, plan_json(PLAN))
+    return moved(read_reviewed(ONE, path).plan, plan_json(PLAN))
 
 
 def resume_file(path: Path) -> object:
