@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology
+from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology, say
 from reconciler.cli.deleting import AllowDelete, allowances, confirm
 from reconciler.cli.owning import TakeOver
 from reconciler.cli.planning import PlanFormat, print_outcome, show_plan
@@ -37,6 +37,9 @@ def destroy(
     ] = "text",
     clusters: Clusters = None,
     target: Topics = None,
+    state: Annotated[
+        bool, typer.Option("--state", help="Delete the topology's state topics too, once nothing else is left.")
+    ] = False,
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for an apply to end.")
     ] = 60.0,
@@ -44,6 +47,9 @@ def destroy(
     """Delete the copies that this topology has made at its targets, with all records; sources are not asked."""
     topology = load_topology(files)
     targets, allowed, only = _targets(topology, clusters), allowances(allow_delete), tuple(target or ())
+    if state and only:
+        message = "the state is needed while copies are left, and --target leaves some"
+        raise typer.BadParameter(message, param_hint="--state")
     if not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on; without --allow-delete nothing is deleted anyway"
         raise typer.BadParameter(message, param_hint="--yes")
@@ -66,6 +72,8 @@ def destroy(
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:
         raise typer.Exit(locks.interrupts.exit_code)
+    if state:
+        _remove_state(topology, [cluster.alias for cluster in plan.clusters])
 
 
 def _targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[str, ...]:
@@ -121,3 +129,16 @@ def _destroyed(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
     outcome = carry_out(topology, rest, locks, "destroying")
     outcome.closed = closed
     return outcome
+
+
+def _remove_state(topology: Topology, targets: Sequence[str]) -> None:
+    """Delete the state topics at some targets, after the release of the lock, which lies in one of them."""
+    from reconciler.provision.state_removal import StateRemover
+
+    for alias in targets:
+        remover = StateRemover(topology.clusters[alias], topology.name)
+        try:
+            names = remover.remove_state()
+        finally:
+            remover.close()
+        say(f"{alias}: deleted {', '.join(names)}" if names else f"{alias}: no state topics are there")

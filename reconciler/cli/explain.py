@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.common import FORMAT, as_written, default_files, print_json, print_problems, stdout_console
+from reconciler.cli.completing import error_codes, flow_names
 from reconciler.model.declared.fields import Field
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
@@ -23,20 +24,28 @@ _Output = Annotated[
 ]
 
 
+_FilesOrCodes = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="FILE|CODE",
+        autocompletion=error_codes,
+        help="Topology files; several are one topology. - reads standard input. Or error codes, such as AB407.",
+    ),
+]
+_Flow = Annotated[
+    str | None,
+    typer.Option("--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Only this flow."),
+]
+
+
 def explain(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="FILE|CODE",
-            help="Topology files; several are one topology. - reads standard input. Or error codes, such as AB407.",
-        ),
-    ] = None,
+    files: _FilesOrCodes = None,
     *,
     topics: Annotated[
         list[str] | None,
         typer.Option("--topic", metavar="NAME", help="What becomes of the topic of this name; may be repeated."),
     ] = None,
-    flow: Annotated[str | None, typer.Option("--flow", "-f", metavar="NAME", help="Only this flow.")] = None,
+    flow: _Flow = None,
     acls: Annotated[
         bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate, apply and verify.")
     ] = False,

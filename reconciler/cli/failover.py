@@ -22,6 +22,7 @@ from reconciler.cli.common import (
     stderr_console,
     stdout_console,
 )
+from reconciler.cli.completing import flow_names
 from reconciler.cli.offsets_options import OnlyForward, check_patterns
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from reconciler.failover.failover import Failover
     from reconciler.model.recorded.failover import Carried, FailoverPlan
 
-FlowName = Annotated[str, typer.Option("--flow", "-f", metavar="NAME", help="Which flow.")]
+FlowName = Annotated[str, typer.Option("--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Which flow.")]
 GroupNames = Annotated[
     list[str] | None,
     typer.Option(

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.common import FORMAT, TextOrJson, as_written, print_problems, stderr_console
+from reconciler.cli.completing import flow_names
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
@@ -19,7 +20,13 @@ ClusterAlias = Annotated[
 ]
 FlowName = Annotated[
     str | None,
-    typer.Option("--flow", "-f", metavar="NAME", help="The positions of this flow instead of groups' offsets."),
+    typer.Option(
+        "--flow",
+        "-f",
+        metavar="NAME",
+        autocompletion=flow_names,
+        help="The positions of this flow instead of groups' offsets.",
+    ),
 ]
 GroupNames = Annotated[
     list[str] | None,

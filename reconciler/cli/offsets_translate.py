@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, stdout_console
+from reconciler.cli.completing import flow_names
 from reconciler.cli.offsets_options import SourceLost, TableFormat, declared_flow, tell_cut
 from reconciler.model.base.errors import DeclaredInputError, Problem
 from reconciler.model.base.text import from_cell
@@ -25,7 +26,9 @@ _REMEDY = "write partition and offset as whole numbers from 0 on"
 def translate(
     files: Files,
     *,
-    flow: Annotated[str, typer.Option("--flow", "-f", metavar="NAME", help="Between which clusters.")],
+    flow: Annotated[
+        str, typer.Option("--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Between which clusters.")
+    ],
     offset: Annotated[
         list[str] | None,
         typer.Option("--offset", metavar="TOPIC/PARTITION:OFFSET", help="An offset to translate; repeatable."),

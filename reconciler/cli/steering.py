@@ -8,12 +8,19 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import stdout_console
+from reconciler.cli.completing import flow_names
 from reconciler.model.declared.topology import Topology
 from reconciler.operate.flows.steering import SteeringWords, Tell, line, steered
 
 FlowName = Annotated[
     str | None,
-    typer.Option("--flow", "-f", metavar="NAME", help="Only this flow; otherwise all that take what is named."),
+    typer.Option(
+        "--flow",
+        "-f",
+        metavar="NAME",
+        autocompletion=flow_names,
+        help="Only this flow; otherwise all that take what is named.",
+    ),
 ]
 Topics = Annotated[
     list[str] | None,

@@ -6,9 +6,16 @@ from typing import Annotated
 
 import typer
 
+from reconciler.cli.completing import cluster_aliases
+
 Clusters = Annotated[
     list[str] | None,
-    typer.Option("--clusters", metavar="A,B", help="Only the flows into these clusters; a comma list, or repeated."),
+    typer.Option(
+        "--clusters",
+        metavar="A,B",
+        autocompletion=cluster_aliases,
+        help="Only the flows into these clusters; a comma list, or repeated.",
+    ),
 ]
 Topics = Annotated[
     list[str] | None,

@@ -23,6 +23,7 @@ from reconciler.cli.common import (
     stderr_console,
     stdout_console,
 )
+from reconciler.cli.completing import flow_names
 from reconciler.cli.planning import PlanFormat
 from reconciler.cli.replicate import made_state_dir, not_made, spark_of
 from reconciler.cli.targeting import Clusters, Topics
@@ -47,7 +48,10 @@ def verify(
     ] = "text",
     clusters: Clusters = None,
     flow: Annotated[
-        list[str] | None, typer.Option("--flow", "-f", metavar="NAME", help="Only this flow; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Only this flow; may be repeated."
+        ),
     ] = None,
     topics: Annotated[
         list[str] | None,

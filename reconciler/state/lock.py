@@ -39,6 +39,11 @@ _SECONDS = 10.0
 _KIND = "lock"
 
 
+def is_claim(key: str) -> bool:
+    """Return whether a key of a journal of ownership is a claim of its lock, or the renewal of one."""
+    return key.startswith(f"{_KIND}/")
+
+
 class Lock:
     """One claim to change a topology's things on one target.
 

@@ -14,10 +14,12 @@ import pytest
 
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
+from reconciler.model.base.errors import Refused
 from reconciler.model.declared.topology import Topology
 from reconciler.model.names.own_names import state_names
 from reconciler.model.recorded.declaration import DESTROYED, digest_into
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.provision.state_removal import StateRemover
 from reconciler.state.declarations import Declarations
 from reconciler.state.lock import Lock
 from reconciler.state.ownership import Ownership
@@ -235,6 +237,56 @@ def test_a_dead_source_stands_in_nobodys_way_and_a_silent_target_does(
     target.stop_broker()
     ended = anabranch("destroy", file, "--allow-delete", "topic=1", "--yes")
     assert (ended.code, ended.stdout, "[AB310]" in ended.stderr) == (UNREACHABLE, "", True)
+
+
+def test_its_state_goes_last_and_only_when_nothing_depends_on_it(
+    file: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    topology = load((file,))
+    own = set(state_names(topology.name))
+    (copy,) = made(file, source_cluster, topic_name)
+    part = anabranch("destroy", file, "--target", copy, "--allow-delete", "topic=1", "--yes", "--state")
+    assert (part.code, copy in names(target_cluster)) == (USAGE, True)
+    with alive(
+        StatusWriter(declared("eu-west", target_cluster), topology.name),
+        live(topology, digest_into(topology, "eu-west"), "elsewhere"),
+    ):
+        kept = anabranch("destroy", file, "--allow-delete", "topic=1", "--yes", "--state")
+    # The copy is of a flow that a run copies; so nothing is deleted at all.
+    assert (kept.code, own & names(target_cluster) != set()) == (REFUSED, True), kept
+    ended = anabranch("destroy", file, "--allow-delete", "topic=1", "--yes", "--state")
+    assert (ended.code, copy in names(target_cluster), own & names(target_cluster)) == (0, False, set()), ended
+    assert state_names(topology.name).owned in ended.stderr
+    again = anabranch("destroy", file, "--allow-delete", "topic=1", "--yes", "--state")
+    assert (again.code, own & names(target_cluster)) == (0, set()), again
+    made(file, source_cluster)
+    assert copy in names(target_cluster), "apply makes all of it again"
+
+
+def test_state_is_kept_while_others_work_there(
+    file: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    topology, west = load((file,)), declared("eu-west", target_cluster)
+    (copy,) = made(file, source_cluster, topic_name)
+    remover = StateRemover(west, topology.name)
+    with pytest.raises(Refused, match=r"topics and ACLs are still on record.*\[AB455\]"):
+        remover.remove_state()
+    assert anabranch("destroy", file, "--allow-delete", "topic=1", "--yes").code == 0
+    with Lock(west, topology.name) as held:
+        held.take(0.0)
+        with pytest.raises(Refused, match=r"an apply or a destroy works there.*\[AB455\]"):
+            remover.remove_state()
+    with (
+        alive(StatusWriter(west, topology.name), live(topology, digest_into(topology, "eu-west"), "elsewhere")),
+        pytest.raises(Refused, match=r"of flow us-east-eu-west lives.*\[AB455\]"),
+    ):
+        remover.remove_state()
+    remover.close()
+    # Another one listens anew, until it is certain that the run has ended.
+    fresh = StateRemover(west, topology.name)
+    assert set(fresh.remove_state()) >= set(state_names(topology.name).journals)
+    fresh.close()
+    assert copy not in names(target_cluster)
 
 
 def test_it_keeps_the_lock_of_apply(
