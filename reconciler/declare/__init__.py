@@ -1,4 +1,4 @@
-"""YAML files become a validated topology; nobody else reads YAML."""
+"""YAML files become a validated topology; no other room reads YAML."""
 
 from reconciler.declare.loader import load, load_with_fields
 

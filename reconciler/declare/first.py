@@ -1,4 +1,4 @@
-"""A first topology file, written from a few answers: what `init` asks, as YAML that says where to go on.
+"""A first topology file, written from a few answers: what `init` collects, as YAML with hints for the next steps.
 
 It holds addresses and names alone; how clients authenticate is left as a comment, as secrets are references.
 """

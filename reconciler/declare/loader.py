@@ -2,8 +2,8 @@
 
     read → shape, lookalikes → selections, renames → merge → expand → policies → crossings → model
 
-Every step adds to one list of problems and goes on with what is still sure, so that one run tells everything. Commands
-call `load`; nobody else in the house sees YAML.
+Every step adds to one list of problems and goes on with what is still sure, so that one run reports everything.
+Commands call `load`; no other room handles YAML.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from reconciler.model.declared.topology import Topology
 
 
 def _ignore(_warning: Problem) -> None:
-    """Do nothing: a caller that has nobody to tell."""
+    """Do nothing: for callers without a reader for warnings."""
 
 
 def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> Topology:
@@ -43,7 +43,7 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
 
     Args:
         paths: topology files; `-` is standard input.
-        warn: told of what is accepted and yet probably a mistake.
+        warn: called with what is accepted and yet probably a mistake.
 
     Raises:
         DeclaredInputError: AB1xx, with every problem of every file, in the order of the files and lines.
@@ -80,7 +80,7 @@ def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Top
     if all_read and declaration.all_flows and not any(source.is_shared_doubtful for source in sources):
         certain = [draft for draft in drafts if _is_certain(draft, sources)]
         known = [draft for draft in certain if {draft.flow.source, draft.flow.target} <= declaration.clusters.keys()]
-        # Without names nothing can be said of flows together.
+        # Without names flows cannot be compared with each other.
         problems += policies.check(known) or crossings.check(
             known, tuple(declaration.clusters), are_all=len(certain) == len(drafts)
         )
@@ -105,9 +105,9 @@ def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Top
 
 
 def _is_certain(draft: Draft, sources: Sequence[Source]) -> bool:
-    """Tell whether every field of a flow is known."""
+    """Return whether every field of a flow is known."""
     own = next(source for source in sources if source.document is draft.place.document)
-    # An entry that changes the flow of a pattern leaves what the pattern says.
+    # An entry that changes the flow of a pattern leaves what the pattern declares.
     is_entry_of_pattern = draft.place.path[:1] == ("flows",) and draft.flow.origin.startswith("replication")
     patterns = [(source, place) for source in sources for place in source.items("replication")]
     return own.certain(draft.place) and not (
@@ -129,7 +129,7 @@ def _source(path: Path, problems: list[Located]) -> Source | None:
     if reading.document is None:
         return None
     findings = lookalikes.check(reading.document, shape.check(reading.document))
-    # Two looks: the items of lists are only worth a second one where the schema found nothing wrong.
+    # Two passes: items of lists are only checked where the schema found nothing wrong.
     findings += [
         found for look in (selections, renames, clients) for found in look.check(_without(reading.document, findings))
     ]
@@ -187,7 +187,7 @@ def _clients(declaration: MergedDocuments, sources: Sequence[Source]) -> dict[st
 
 def _unknown_clusters(declaration: MergedDocuments, sources: Sequence[Source]) -> Iterable[Located]:
     if not declaration.clusters or any(("clusters",) in source.broken for source in sources):
-        # The clusters themselves are the problem, and told as such.
+        # The clusters themselves are the problem, and reported as such.
         return
     for mention in mentions(declaration):
         if mention.alias not in declaration.clusters:

@@ -1,7 +1,7 @@
-"""The plan that takes over topics which stand where copies would: MirrorMaker 2's, or those that somebody made by hand.
+"""The plan that takes over topics which stand where copies would: MirrorMaker 2's, or those made by hand.
 
 Pure. A topic is ours when it is recorded, and it is recorded when its settings are what a copy needs. Only an empty one
-can have identical offsets: of what others have written nobody knows whether it is the original's beginning.
+can have identical offsets: of what others have written it is unknown whether it is the original's beginning.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Found:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever written to it, as far as every partition says so."""
+        """Whether nothing was ever written to it, as far as every partition reports it."""
         return all(self.existing.bounds(number) == (0, 0) for number in range(self.existing.partitions))
 
     @property
@@ -149,7 +149,7 @@ def _against(topology: Topology, found: _Found, target: ObservedCluster) -> Iter
         return
     held = f"holds {found.existing.held:,} offsets that others have written"
     if not found.existing.held:
-        held = "held records that others had written, or nobody knows where its logs end"
+        held = "held records that others had written, or its end offsets are unknown"
     for choice in found.choices:
         flow, original = choice.flow, choice.original.name
         if flow.offsets == "identical":
@@ -158,7 +158,7 @@ def _against(topology: Topology, found: _Found, target: ObservedCluster) -> Iter
         elif not flow.start.moves(original):
             message = f"{held}, and flow {flow.name} would copy {original} behind them from its first record on"
             remedy = (
-                "say in the flow's start where its former copier ended, as in "
+                "declare in the flow's start where its former copier ended, as in "
                 f"start: {{offsets: {{{original}: [OFFSET, …]}}}}; with offsets 0 all is copied again"
             )
             yield Problem("AB425", where, message, remedy)
@@ -182,7 +182,7 @@ def _steps(topics: Sequence[DesiredTopic], target: ObservedCluster) -> Iterator[
 
 
 def _told(found: _Found, topics: Collection[DesiredTopic]) -> Notice:
-    """Say what becomes of the records of a topic."""
+    """Return what becomes of the records of a topic, in words."""
     if found.is_empty:
         modes = {topic.offsets for topic in topics if topic.name == found.name}
         return Notice(found.name, f"is empty, and gets {' and '.join(sorted(modes)) or 'no'} offsets")

@@ -1,7 +1,7 @@
 """Plan several hops at once: a copy that a plan makes may itself be an original, whose copies the same plan makes.
 
 Pure. Without it a topic would cross a topology of many hops one apply at a time, and each plan would leave something to
-the next. Called by the commands; the reconcile loop looks at one flow, and comes again.
+the next. Called by the commands; the reconcile loop handles one flow, and repeats.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def build_plan_ahead(topology: Topology, observed: Observed, targets: Collection
     plan = build_plan(topology, observed, targets)
     if plan.is_empty or not any(flow.source in targets for flow in topology.flows_into(targets)):
         return plan
-    # A name says which clusters a topic came through, and none takes it twice.
+    # A name shows the clusters that a topic came through, and none takes it twice.
     for _ in topology.aliases:
         further = _each(topology, _ahead(observed, plan), observed, targets)
         if further.steps == plan.steps:

@@ -40,7 +40,7 @@ from reconciler.plan.guardrails.refusals import refusals
 
 
 def build_plan(topology: Topology, observed: Observed, targets: Collection[str]) -> Plan:
-    """Return the plan that makes the target clusters what the topology says.
+    """Return the plan that makes the target clusters what the topology declares.
 
     Args:
         topology: what is declared.
@@ -101,7 +101,7 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
 
 
 def with_acls_of(plan: Plan, topology: Topology, observed: Observed) -> Plan:
-    """Return the plan with the changes of ACLs that another declaration asks for, such as one that takes more topics.
+    """Return the plan with the changes of ACLs that another declaration needs, such as one that takes more topics.
 
     Args:
         plan: of what may be done.
@@ -158,7 +158,7 @@ def _raise_problems(
 ) -> None:
     """Raise everything that stands against this plan, together."""
     stray = {(flow.name, name) for flow in topology.flows_into(targets) for name in misnamed(topology, flow, observed)}
-    # What its policy stands against has been told with the policy's place, and demands nothing.
+    # What its policy stands against has been reported with the policy's place, and demands nothing.
     named = [choice for choice in chosen if (choice.flow.name, choice.original.name) not in stray]
     faults = (
         *impossible_demands(topology, observed, named, targets),

@@ -1,7 +1,7 @@
 """What changes against the declaration that is in force at a target: flow by flow, field by field.
 
 Pure. Both declarations are compared in the form that their digest is made of, so nothing that another digest rests on
-is missing here. Fields are called and written as in topology files; one that only another release knows is shown too.
+is missing here. Fields are called and written as in topology files; one that only another release has is shown too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CALLED = {
 _ABSENT = "none"
 _AS_SOURCE = "as at the source"
 _NOTHING = {"partitions": _AS_SOURCE, "replication-factor": _AS_SOURCE, "policy.class": _ABSENT}
-# What says the same where another field does.
+# Values that are not shown, as another field has their meaning.
 _SILENT = {"start.timestamp": "1970-01-01T00:00:00Z"}
 
 
@@ -51,7 +51,7 @@ def changes(
         declared: what the plan declares there.
         topology: what is declared.
         target: the cluster.
-        wanted: remote topics that flows ask for there.
+        wanted: remote topics that flows declare there.
     """
     if declared is None or declared.in_force is None or declared.declaration is None or declared.is_in_force:
         return
@@ -62,7 +62,7 @@ def changes(
     if former is None:
         return
     before_by, after_by = _sections(former), _sections(now)
-    # Of a source that comes or goes its flows tell.
+    # A source that comes or goes is reported with its flows.
     for alias in sorted(before_by.keys() & after_by.keys()):
         if told := tuple(_fields(before_by[alias], after_by[alias])):
             yield Change("cluster", alias, "changes", told)
@@ -90,7 +90,7 @@ def _of_all(declared: Declared) -> Iterator[FieldChange]:
 def out_of_reach(topology: Topology, observed: Observed) -> Iterator[Notice]:
     """Yield the clusters that are on record as targets of the topology, and that its files declare no more.
 
-    What is in force there cannot be ended, as nothing says how the cluster is reached.
+    What is in force there cannot be ended, as it is not declared how the cluster is reached.
     """
     known = {alias for one in observed.values() if one.in_force for alias in one.in_force.targets}
     for alias in sorted(known - topology.clusters.keys()):
@@ -120,13 +120,13 @@ def _stops(
         copy = target.topics.get(remote)
         if copy is None or remote in wanted or (record.topology, record.flow) != (topology.name, name):
             continue
-        # Without its original, a copy is left behind by nobody's declaration.
+        # Without its original, a copy is not left behind by a declaration.
         if _took(before, record.source_topic) and not (flow and _still_takes(flow, record, topology)):
             yield StoppedTopic(record.source_topic, remote, copy.held)
 
 
 def _took(before: Json, topic: str) -> bool:
-    """Tell whether a flow took a topic by its former declaration, as far as that can be read."""
+    """Return whether a flow took a topic by its former declaration, as far as that can be read."""
     told = before.get("topics", {})
     try:
         return Selection(tuple(told.get("include", ())), tuple(told.get("exclude", ()))).matches(topic)
@@ -141,7 +141,7 @@ def _still_takes(flow: Flow, record: OwnedTopic, topology: Topology) -> bool:
 
 
 def _sections(declaration: Declaration) -> Mapping[str, Leaves]:
-    """Return what a declaration says of each cluster: its addresses, and its clients' settings."""
+    """Return the sections of a declaration for each cluster: its addresses, and its clients' settings."""
     found: dict[str, dict[str, str | tuple[str, ...]]] = {}
     for alias, addresses in declaration.clusters.items():
         found.setdefault(alias, {})["bootstrap"] = tuple(addresses)

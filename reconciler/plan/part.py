@@ -1,4 +1,4 @@
-"""A plan for some remote topics alone (`--target`): what else a topology asks for neither helps nor hinders.
+"""A plan for some remote topics alone (`--target`): what else a topology declares neither helps nor hinders.
 
 Pure. Nothing is put in force by it, as it does not make a target what is declared.
 """

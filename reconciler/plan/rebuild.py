@@ -28,7 +28,7 @@ _TRANSLATED = "the copy was begun with translated offsets"
 def proof_of(choice: Choice, target: ObservedCluster) -> RememberedCopy | None:
     """Return what proves that the remote topic of a choice is the copy that its flow has made; None where nothing does.
 
-    A topic that somebody has on record needs none.
+    A topic that is on record needs none.
     """
     existing = target.topics.get(choice.remote)
     if existing is None or choice.remote in target.owned:
@@ -139,13 +139,13 @@ def _differs(topology: Topology, choice: Choice, why: str) -> Problem:
         "see `anabranch verify`; then `adopt` it without --rebuild, with translated offsets from a declared start, or "
         "delete it to have it made anew"
     )
-    return Problem("AB417", where, f"its records of copies say that it is ours, and {why}", remedy)
+    return Problem("AB417", where, f"its records of copies show that it is ours, and {why}", remedy)
 
 
 def _without_proof(
     topology: Topology, observed: Observed, alias: str, proved: Collection[str], only: Collection[str]
 ) -> Iterator[Notice]:
-    """Yield the topics under the names of copies that nobody has on record and that nothing proves to be ours."""
+    """Yield the topics under the names of copies that are not on record and that nothing proves to be ours."""
     target = observed[alias]
     for remote in sorted({one.remote for one in choices(topology, observed, (alias,))}):
         if remote in proved or remote not in target.topics or (only and remote not in only):

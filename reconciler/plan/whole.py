@@ -1,7 +1,7 @@
 """Remote topics with everything that stands on them, for a provisioner that replaces a topic's settings as a whole.
 
-Pure. The Pulumi program declares these: its provider resets every setting that is not declared (a throttle that
-somebody set, say), and takes a topic that is no longer declared for one to delete. So what others have set is declared
+Pure. The Pulumi program declares these: its provider resets every setting that is not declared (a throttle that an
+operator set, say), and takes a topic that is no longer declared for one to delete. So what others have set is declared
 too, and what is ours stays declared as it is when its source is gone. ACLs likewise: those that are ours, all of them.
 """
 

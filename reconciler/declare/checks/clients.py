@@ -1,6 +1,6 @@
 """Settings of clients: what is declared for all clusters and for one, what of it wins, and what does not go together.
 
-The loader calls it. Which keys there are, and within which limits, the schema says alone.
+The loader calls it. The keys and their limits are in the schema alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ORDERS = (
     _Order("fetch.max.wait.ms", "request.timeout.ms", 1000, "answers would come too late"),
     _Order("request.timeout.ms", "connections.max.idle.ms", 1, "connections would be closed while they wait"),
     _Order("reconnect.backoff.ms", "reconnect.backoff.max.ms", 0, "it would never be waited for so long"),
-    _Order("max.partition.fetch.bytes", "fetch.max.bytes", 0, "no fetch asks for so much"),
+    _Order("max.partition.fetch.bytes", "fetch.max.bytes", 0, "no fetch request is that large"),
 )
 
 
@@ -62,7 +62,7 @@ def build(settings: Settings) -> Clients:
 
 
 def check(source: Source) -> list[Finding]:
-    """Return the sizes of one document that are beyond their limits; the schema looks at numbers alone."""
+    """Return the sizes of one document that are beyond their limits; the schema checks numbers alone."""
     declared = source.document.value.get("clusters")
     aliases = declared if isinstance(declared, dict) else {}
     places = [source.document.at("defaults"), *(source.document.at("clusters", alias) for alias in aliases)]
@@ -95,7 +95,7 @@ def conflicts(clusters: Mapping[str, Settings]) -> Iterator[Located]:
             if not isinstance(one, int) or not isinstance(other, int) or one + order.apart <= other:
                 continue
             places = [settings[key].place for key in (less, more) if key in settings]
-            # What a cluster says for itself is the exception, and more often wrong than what holds for all.
+            # What a cluster declares for itself is the exception, and more often wrong than what holds for all.
             place = min(filter(None, places), key=lambda place: place.path[0] == "defaults")
             if place not in told:
                 told.add(place)
@@ -112,7 +112,7 @@ def _value(name: str, value: Value) -> str | int:
 
 @cache
 def _known() -> dict[str, dict[str, Any]]:
-    """Return what the schema says of each key of each role, by role and key."""
+    """Return the schema of each key of each role, by role and key."""
     definitions = json.loads(schema_text())["definitions"]
     return {
         f"{role}.{key}": definitions[found["$ref"].rpartition("/")[2]] if "$ref" in found else found

@@ -52,7 +52,7 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str], are_all: bool = True)
 
 
 def _ambiguous_aliases(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located]:
-    """A name such as us-east-orders must say which part of it is the alias."""
+    """A name such as us-east-orders must show which part of it is the alias."""
     told: set[tuple[SourcePlace, str]] = set()
     for draft in drafts:
         policy, alias = draft.flow.policy, draft.flow.source
@@ -69,7 +69,7 @@ def _ambiguous_aliases(drafts: Sequence[Draft], aliases: Sequence[str]) -> Itera
         else:
             continue
         told.add((place, alias))
-        message = f"{found}: {name} would not say where it came from"
+        message = f"{found}: {name} would not show its source"
         yield place.problem(codes.AMBIGUOUS_ALIAS, message, "choose another separator, or rename the cluster")
 
 
@@ -91,7 +91,7 @@ def _never_begun(drafts: Sequence[Draft]) -> Iterator[Located]:
 
 
 def _begun_nowhere(drafts: Sequence[Draft]) -> Iterator[Located]:
-    """Where a copy is to begin is said of topics that are taken, by some flow that this is said of."""
+    """A start is declared for topics that are taken, by some flow to which the declaration applies."""
     taken: dict[SourcePlace, bool] = {}
     for draft in drafts:
         place = draft.settings["start"].place
@@ -107,7 +107,7 @@ def _begun_nowhere(drafts: Sequence[Draft]) -> Iterator[Located]:
 
 
 def _nobody_taken_along(drafts: Sequence[Draft]) -> Iterator[Located]:
-    """Offsets are committed for groups that are named; MirrorMaker 2 takes all where nobody names any."""
+    """Offsets are committed for groups that are named; MirrorMaker 2 takes all where none are named."""
     named: dict[SourcePlace, bool] = {}
     for draft in drafts:
         place = draft.settings["groups.sync-offsets"].place
@@ -200,7 +200,7 @@ def _taken_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
 
 
 def _taken_back_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
-    """What failback will copy back under the same names nobody else may copy there."""
+    """What failback will copy back under the same names no other flow may copy there."""
     for first, second in permutations(drafts, 2):
         back, other = _as_it_will_run(first.flow), second.flow
         if back is first.flow or other.failed_over or (back.source, back.target) != (other.source, other.target):
@@ -231,8 +231,8 @@ def _common(one: Selection, other: Selection) -> str | None:
 def _written_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
     """A remote topic has one writer, or its offsets could not follow its original's.
 
-    Of originals at several sources, where nobody demands that (`offsets: auto`), the plan decides, and says what is not
-    copied. Two originals at one source never share a copy, whichever flows take them.
+    Of originals at several sources, where no flow demands identical offsets (`offsets: auto`), the plan decides, and
+    reports what is not copied. Two originals at one source never share a copy, whichever flows take them.
     """
     writers: dict[tuple[str, str], list[tuple[Draft, str]]] = {}
     clashes: dict[tuple[str, SourcePlace], list[str]] = {}
@@ -258,7 +258,7 @@ def _clashes(draft: Draft, name: str, remote: str, before: Sequence[tuple[Draft,
             if "identical" in (first.flow.offsets, flow.offsets):
                 found.setdefault(codes.WRITTEN_TWICE, flows)
         elif original != name and first is not draft:
-            # Of one flow alone `policies` tells it, with the rule.
+            # Of one flow alone `policies` reports it, with the rule.
             found.setdefault(codes.ONE_NAME, f"{flows}, the copy of {flow.source}'s {original} and of its {name}")
     yield from found.items()
 

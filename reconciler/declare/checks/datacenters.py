@@ -1,4 +1,4 @@
-"""Declared data centres become values of the model, and what the schema cannot say of Spark's settings is checked.
+"""Declared data centres become values of the model, with checks of Spark's settings that the schema cannot express.
 
 The loader calls it.
 """
@@ -17,7 +17,7 @@ from reconciler.model.declared.datacenter import DataCenter, Spark
 # What must be as it is, and why.
 _OURS = {
     "spark.master": "it is `master` beside `conf`",
-    "spark.app.name": "processes are told apart by it",
+    "spark.app.name": "it identifies processes",
     "spark.submit.deployMode": "the driver is `replicate` itself",
     "spark.speculation": "a task that ran twice would be two owners of its partitions",
     "spark.dynamicAllocation.enabled": "all tasks of all flows run at once, all the time",
@@ -48,7 +48,7 @@ def check(place: SourcePlace) -> Iterator[Located]:
             yield (conf / key).problem(codes.WRONG_VALUE, message, "remove it", at_key=True)
         elif _SECRET.search(key) and not key.endswith(".enabled"):
             message = f"expected no secrets under conf; found {key}"
-            remedy = "keep it in the spark-defaults.conf of whoever runs `replicate`"
+            remedy = "keep it in the spark-defaults.conf of the user that runs `replicate`"
             yield (conf / key).problem(codes.BAD_REFERENCE, message, remedy, at_key=True)
 
 

@@ -31,7 +31,7 @@ class Draft:
 
     Attributes:
         flow: the flow.
-        place: what says most about it: its entry, or else its pattern.
+        place: the most specific one: its entry, or else its pattern.
         settings: its effective fields.
     """
 
@@ -151,7 +151,7 @@ def _aliases_at(place: SourcePlace) -> Iterator[Mention]:
 
 
 def _taken(draft: Draft, first: Draft) -> Located:
-    """Say that a flow's name is taken already; plain flows can be told apart by a name."""
+    """Return the problem of a flow's name that is taken already; plain flows are distinguished by `name`."""
     named = draft.place / "name" if "name" in cast("dict[str, Value]", draft.place.value) else draft.place
     message = f"flow {draft.flow.name} is declared twice, first in {first.place.line}"
     remedy = "keep one of the two, or give one a name of its own: a pattern cannot, from and to can"

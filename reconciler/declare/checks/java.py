@@ -1,6 +1,6 @@
 r"""Forms of regular expressions that Java has and Python's `re` has not, and what is written here.
 
-`selections` asks it about an expression that cannot be used: people bring those of MirrorMaker 2 along.
+`selections` calls it for an expression that cannot be used: users bring those of MirrorMaker 2 along.
 """
 
 from __future__ import annotations
@@ -79,6 +79,6 @@ def _as_class(match: re.Match[str]) -> str:
 
 
 def _is_in_class(text: str, at: int) -> bool:
-    """Tell whether a place of an expression is between brackets."""
+    """Return whether a place of an expression is between brackets."""
     before = re.sub(r"\\.", "", text[:at])
     return before.rfind("[") > before.rfind("]")

@@ -1,4 +1,4 @@
-"""Finds what looks like a reference and is none: nothing would be looked up, and the text would be taken as it is.
+"""Finds what resembles a reference and is none: nothing would be looked up, and the text would be taken as it is.
 
 The loader calls `check` for each document, beside the schema. `env:NAME`, `file:/path` and `file:/path#key` are the
 references of these files; people come from Kafka Connect's `${file:/path:key}`, from shells, and from templates.
@@ -20,19 +20,19 @@ _TEMPLATE = re.compile(r"\{\{.*\}\}|<%.*%>", re.DOTALL)
 _OURS = re.compile(r"\s*(env|file)\s*:", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_VARIABLES = (None, "env", "strimzienv")
-# Whom everybody is with Azure Event Hubs: the password is the connection string then.
+# The user name of all clients of Azure Event Hubs: the password is the connection string then.
 _NO_VARIABLES = frozenset(("$ConnectionString",))
 
 
 def check(document: Document, shaped: Sequence[Finding]) -> list[Finding]:
-    """Return what the schema says of a document, and what looks like a reference in it and is none.
+    """Return the schema's findings in a document, and values that resemble references and are none.
 
-    Of a value that looks like a reference the schema would say that it has another form; behind a key that it does not
-    know nothing is looked at.
+    For a value that resembles a reference the schema would report another form; values of unknown keys are not
+    checked.
 
     Args:
-        document: which one.
-        shaped: what the schema says.
+        document: to check.
+        shaped: the schema's findings.
     """
     unknown = {finding.located.position for finding in shaped if finding.broken is None}
     found = [one for one in _in(document.at()) if not unknown & set(_keys(document, one.broken or ()))]
@@ -88,7 +88,7 @@ def _is_reference(text: str) -> bool:
 
 
 def _breaks(text: str) -> bool:
-    """Tell whether what begins as a reference is none; `env:9092` and `file:9092` are hosts with ports."""
+    """Return whether what begins as a reference is none; `env:9092` and `file:9092` are hosts with ports."""
     return not _is_reference(text) and re.fullmatch(r"(env|file):[0-9]{1,5}", text) is None
 
 
@@ -101,7 +101,7 @@ def _foreign(place: SourcePlace, text: str, takes: bool) -> Located:
     secret = words.holds_secrets(path)
     said = "text in another form" if secret else words.found(text)
     if not takes:
-        message = f"{said} looks like a reference, and this field takes none: it would be taken as it is written"
+        message = f"{said} resembles a reference, and this field takes none: it would be taken as it is written"
         return place.problem(codes.NO_REFERENCE, message, _no_reference(path, text))
     message = f"expected {EXPECTED} for what is looked up; found {said}, which would be taken as it is written"
     meant = _meant(text, secret)
@@ -110,7 +110,7 @@ def _foreign(place: SourcePlace, text: str, takes: bool) -> Located:
 
 
 def _meant(text: str, secret: bool) -> str | None:
-    """Return the reference that was meant by a whole text; None where it cannot be told, or may be a secret itself."""
+    """Return the reference that was meant by a whole text; None where it is ambiguous, or may be a secret itself."""
     if (found := _PROVIDER.fullmatch(text)) is not None:
         provider, rest = found["provider"], found["rest"]
         folder, _, key = rest.rpartition(":")
@@ -129,7 +129,7 @@ def _no_reference(path: JsonPath, text: str = "") -> str:
 
 
 def _mended(text: str) -> str:
-    """Say what is wrong with a reference, without a word of what may be a secret."""
+    """Return how to correct a reference, without any text that may be a secret."""
     if not text.startswith(("env:", "file:")):
         return "write env: or file: in small letters, without blanks"
     if text.startswith("file:"):

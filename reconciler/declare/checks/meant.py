@@ -1,4 +1,4 @@
-"""What somebody means by characters that no name has: the ASCII ones that look the same, globs, variables.
+"""What is meant by characters that no name has: similar ASCII characters, globs, variables.
 
 `selections` and `renames` ask it about items of lists. Nothing here accepts or refuses; it finds words.
 """
@@ -14,7 +14,7 @@ from reconciler.model.names.selection import is_literal
 from reconciler.model.names.topic_names import NAME_CHARACTERS, name_fault
 
 _TWINS = {
-    # Cyrillic, small and capital, and what looks the same in ASCII.
+    # Cyrillic, small and capital, and similar letters in ASCII.
     **dict(
         zip(
             "\u0430\u0441\u0435\u043e\u0440\u0456\u0458\u0455\u0445\u0443\u04bb\u0501\u051b\u051d\u044c",
@@ -56,7 +56,7 @@ def named(character: str) -> str:
 
 
 def in_ascii(text: str) -> str | None:
-    """Return text with ASCII characters that look like the others of it; None where one looks like none."""
+    """Return text with similar ASCII characters in place of the others; None where one has no similar character."""
     found = "".join(_twin(character) for character in text)
     return found if found.isascii() else None
 
@@ -73,7 +73,7 @@ def _twin(character: str) -> str:
 
 
 def no_name(item: str, end: DeadEnd, what: str) -> tuple[str, str]:
-    """Say why an item of a list matches no name, and what to do.
+    """Return why an item of a list matches no name, and what to do.
 
     Args:
         item: as it is written.
@@ -83,14 +83,14 @@ def no_name(item: str, end: DeadEnd, what: str) -> tuple[str, str]:
     if not end.character:
         return f"it {end.reason}", f"correct it, or remove it: it matches no {what}"
     at = item.find(end.character)
-    place = f"character {at + 1} is" if at >= 0 else "it asks for a character such as"
+    place = f"character {at + 1} is" if at >= 0 else "it needs a character such as"
     reason = f"{place} {named(end.character)}, which no {what}'s name has"
     return reason, _remedy(item, what)
 
 
 def _remedy(item: str, what: str) -> str:
     if _VARIABLE.search(item):
-        return "it looks like a variable that nothing has filled in: write the name itself"
+        return "it resembles a variable that was not replaced by its value: write the name itself"
     if braces := _BRACES.search(item):
         either = f"({braces[1].replace(',', '|')})"
         return f"did you mean {item.replace(braces.group(), either)}? A regular expression has bars"
@@ -120,7 +120,7 @@ def meant_by_glob(item: str) -> str | None:
 
 
 def mistaken_group(name: str) -> str | None:
-    """Return a character that a group's name probably has by mistake; None where nothing speaks for that.
+    """Return a character that a group's name probably has by mistake; None where nothing indicates that.
 
     Groups may have any name. Quotes around one, and letters that only look like those beside them, are suspicious.
     """

@@ -88,7 +88,7 @@ def _of_rule(pattern: SourcePlace, replacement: SourcePlace) -> Iterator[Finding
         yield _broken(replacement, codes.BAD_RENAME, message, f"correct it, or put parentheses into {written}")
         return
     if any(isinstance(part, int) and part for part in parts) and empty_rounds(written):
-        message = f"expected groups that say what they match; found {words.found(written)}: {_EMPTY_ROUNDS}"
+        message = f"expected groups whose match is certain; found {words.found(written)}: {_EMPTY_ROUNDS}"
         remedy = "repeat what has at least one character, or put the repetition inside of the group"
         yield _broken(pattern, codes.NOT_LINEAR, message, remedy)
         return

@@ -1,13 +1,14 @@
 """Finds rings of flows in which a topic would come back under a name that is replicated again.
 
-`crossings` calls it. Under the default policy a name says where its topic came from, and a flow takes nothing that came
-through its target: a ring of such flows ends by itself. Two kinds of ring do not:
+`crossings` calls it. Under the default policy a name shows where its topic came from, and a flow takes nothing that
+came through its target: a ring of such flows ends by itself. Two kinds of ring do not:
 
 - all flows keep the name (identity policy): the topic comes back as it left;
-- no two flows in a row prefix it, and at least one does: its name then never says that it came through the target of
+- no two flows in a row prefix it, and at least one does: its name then never shows that it came through the target of
   the next prefixing flow, and grows with every turn: `b.b.orders`.
 
-What rename rules and policy classes make of a name only names tell: some that the file suggests are followed.
+The results of rename rules and policy classes are known for concrete names alone: some that the file suggests are
+followed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def identity_rings(flows: Sequence[Flow]) -> list[Ring]:
     """Return rings of identity flows that some topic can travel.
 
     Names written out are followed exactly. Of regular expressions it is found out whether some name matches all that
-    stand on a ring; where nobody can tell, it counts as if one did.
+    stand on a ring; where that is undecided, it counts as if one did.
     """
     keeping = [flow for flow in flows if flow.policy.keeps_names]
     rings: dict[frozenset[str], Ring] = {}
@@ -146,7 +147,7 @@ def _shortest(start: Flow, following: dict[str, list[Flow]]) -> Ring | None:
 
 
 def _travels_for_ever(ring: Ring, aliases: Sequence[str]) -> bool:
-    """Tell whether some name is still taken after more turns than any name can make that ends."""
+    """Return whether some name is still taken after more turns than any name can make that ends."""
     names = dict.fromkeys((_PROBE, *(name for flow in ring for name in flow.topics.literals())))
     turns = [ring[start:] + ring[:start] for start in range(len(ring))]
     return any(_survives(name, turn * 3, aliases) for name in names for turn in turns)

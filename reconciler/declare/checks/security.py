@@ -39,7 +39,7 @@ def check(place: SourcePlace, usable: Callable[[SourcePlace], bool]) -> Iterator
         usable: whether the schema found nothing wrong with a value.
     """
     if isinstance(place.value, dict) and all(usable(place / key) for key in ("protocol", "mechanism")):
-        # What is there and broken, or misspelt, has been told.
+        # What is there and broken, or misspelt, has been reported.
         found = [(key, problem) for key, problem in _problems(place, place.value) if usable(place / key)]
         if missing := [key for key, problem in found if problem is None]:
             yield _missing(place, missing)
@@ -68,7 +68,7 @@ def _versions(place: SourcePlace, fields: dict[str, Any]) -> Iterator[Found]:
     if isinstance(spoken, list) and spoken and newest not in spoken:
         message = f"expected {newest} among the versions; found {words.either(list(map(str, spoken)), 'and')} alone"
         remedy = (
-            "add it: clients take the newest version that a broker has; to speak another, let its listener offer that"
+            "add it: clients take the newest version that a broker has; to use another, let its listener offer that"
         )
         yield "tls-protocols", (place / "tls-protocols").problem(codes.WRONG_VALUE, message, remedy)
     elif spoken == [newest] and "ciphers" in fields:

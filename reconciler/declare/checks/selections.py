@@ -145,7 +145,7 @@ def unusable(place: SourcePlace, pattern: str, instead: str, what: str = "topic"
 
 
 def _as_it_stands(pattern: str, what: str) -> str:
-    """Say how a group is written that is called as an expression that cannot be used."""
+    """Return how a group is written whose name is an expression that cannot be used."""
     return f"; a group of just this name is written {re.escape(pattern)}" if what == _ANY_TEXT else ""
 
 

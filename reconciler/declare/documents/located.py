@@ -1,7 +1,7 @@
 """Values that know where they were written.
 
-The reader makes a `Document`; everything later in this room speaks of a `SourcePlace` in one, so that every message can
-name file, line, column and JSON path. Nothing here knows what the values mean.
+The reader makes a `Document`; everything later in this room refers to a `SourcePlace` in one, so that every message can
+name file, line, column and JSON path. Nothing here depends on what the values mean.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class SourcePlace:
 
     @property
     def where(self) -> str:
-        """`file:line:column (json path)`, as problems say it."""
+        """`file:line:column (json path)`, as problems show it."""
         return self.problem("", "", "").problem.where
 
     def problem(self, code: str, message: str, remedy: str, *, at_key: bool = False, hide_key: bool = False) -> Located:
@@ -129,7 +129,7 @@ class TextPosition(NamedTuple):
     mark: Mark
 
     def problem(self, code: str, message: str, remedy: str, path: JsonPath = ()) -> Located:
-        """Return a problem at this point; `file:line:column (json path)` is how it says so."""
+        """Return a problem at this point, which it shows as `file:line:column (json path)`."""
         place = f"{self.file}:{self.mark.line}:{self.mark.column}"
         where = f"{place} ({render(path)})" if path else place
         return Located(Problem(code, where, message, remedy), self)

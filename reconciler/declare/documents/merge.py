@@ -29,7 +29,7 @@ class Source:
     doubtful: Collection[JsonPath] = ()
 
     def usable(self, place: SourcePlace) -> bool:
-        """Tell whether neither the value at `place`, nor what is in it or around it, is broken."""
+        """Return whether neither the value at `place`, nor what is in it or around it, is broken."""
         path = place.path
         return not any(path[: len(bad)] == bad or bad[: len(path)] == path for bad in self.broken)
 
@@ -39,7 +39,7 @@ class Source:
         return any(path[:1] in (("policy",), ("defaults",)) for path in self.doubtful)
 
     def certain(self, place: SourcePlace) -> bool:
-        """Tell whether everything in the value at `place` is known."""
+        """Return whether everything in the value at `place` is known."""
         return not any(path[: len(place.path)] == place.path for path in self.doubtful)
 
     def items(self, key: str) -> list[SourcePlace]:
@@ -54,7 +54,7 @@ class MergedDocuments:
 
     Attributes:
         name: the topology's name; empty where it is missing.
-        owner: whose files these are; None where none says so.
+        owner: of these files; None where none is declared.
         clusters: the place of each cluster by alias, usable or not.
         datacenters: likewise, by name.
         base: what holds for every flow: built-in, `policy`, `defaults`.
@@ -108,7 +108,7 @@ def merge(sources: Sequence[Source]) -> tuple[MergedDocuments, list[Located]]:
 
 
 def _only_one(key: str, sources: Sequence[Source], problems: list[Located]) -> SourcePlace | None:
-    """Return where `key` is written; more than once it must say the same."""
+    """Return where `key` is written; more than once it must have the same value."""
     places = [source.document.at(key) for source in sources if key in source.document.value]
     for place in places[1:]:
         if place.value != places[0].value:

@@ -1,7 +1,7 @@
-"""What people write who come from MirrorMaker 2, Kafka Connect or Strimzi, and the field that stands for it here.
+"""Settings of MirrorMaker 2, Kafka Connect and Strimzi, and the field that stands for each here.
 
 The one table: `violations` answers unknown fields by it, and docs/reference/topology.md is held to it by a test. A key
-is written without the prefixes that say whose setting it is (`A.`, `A->B.`, `source.cluster.`, `consumer.`).
+is written without the prefixes that name the owner of the setting (`A.`, `A->B.`, `source.cluster.`, `consumer.`).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _FIELDS: dict[str, Answer] = {
     "tasks.max": Answer(("tasks",)),
     "topic.creation.enable": Answer(("create",)),
     "refresh.topics.interval.seconds": Answer(("refresh-interval",)),
-    "refresh.topics.enabled": Answer(("refresh-interval",), "`replicate --no-reconcile` looks for no new topics"),
+    "refresh.topics.enabled": Answer(("refresh-interval",), "`replicate --no-reconcile` discovers no new topics"),
     "sync.topic.configs.enabled": Answer(("configs.sync",)),
     "sync.topic.configs.interval.seconds": Answer(("refresh-interval",)),
     "sync.topic.acls.enabled": Answer(("acls",)),
@@ -153,7 +153,7 @@ _STRIMZI: dict[str, Answer] = {
     "authentication": _security("mechanism"),
     "tls": _security("ca"),
 }
-_WAITS = "the replicator waits and tries again as brokers' answers tell it"
+_WAITS = "the replicator waits and retries according to the brokers' errors"
 _BYTES = "records pass as bytes"
 # What nothing stands for, and why.
 _NOTHING: dict[str, str] = {
@@ -167,16 +167,16 @@ _NOTHING: dict[str, str] = {
         ),
         "no Connect is needed",
     ),
-    "heartbeats.replication.enabled": "topics called heartbeats are taken as `topics` says",
+    "heartbeats.replication.enabled": "topics called heartbeats are taken where `topics` has them",
     "replication.policy.internal.topic.separator.enabled": "internal topics have the separator in their names",
     "use.incremental.alter.configs": "settings are always altered one by one",
     "add.source.alias.to.metrics": "status has the flow's name in each of its lines",
     "forwarding.admin.class": "topics are made by `apply`, and by `replicate` where it may",
-    "dedicated.mode.enable.internal.rest": "processes speak through topics of the target",
+    "dedicated.mode.enable.internal.rest": "processes communicate through topics of the target",
     **dict.fromkeys(("key.converter", "value.converter", "header.converter"), _BYTES),
     **dict.fromkeys(("transforms", "predicates"), f"{_BYTES}; what changes records runs behind the copy"),
     "consumer.group.id": "a flow's group is anabranch.TOPOLOGY.FLOW",
-    "group.id": "a flow's group is anabranch.TOPOLOGY.FLOW, and `start` of the flow says where it begins",
+    "group.id": "a flow's group is anabranch.TOPOLOGY.FLOW, and `start` of the flow sets where it begins",
     "group.instance.id": "tasks share partitions by leases",
     **dict.fromkeys(
         (

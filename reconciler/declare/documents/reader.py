@@ -1,8 +1,8 @@
 """Files become documents: bytes, text, YAML.
 
 The loader calls `read`. Only a plain part of YAML is accepted: one document of mappings, lists and plain values,
-without anchors, merge keys and tags, so that what a reviewer reads is what is meant. A message never repeats what the
-file says between quotes or behind a sign, because it may be a secret.
+without anchors, merge keys and tags, so that what a reviewer reads is what is meant. A message never repeats text of
+the file between quotes or behind a sign, because it may be a secret.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ STDIN = Path("-")
 MAX_BYTES = 8 * 1024 * 1024
 _START = Mark(1, 1)
 
-# What the parser quotes: tokens and single characters say something, anything longer may be a secret.
-_QUOTED = re.compile(r"'(?P<said>\\?.|<[a-z ]+>)'|'[^']*'|\"[^\"]*\"")
+# What the parser quotes: tokens and single characters are helpful, anything longer may be a secret.
+_QUOTED = re.compile(r"'(?P<text>\\?.|<[a-z ]+>)'|'[^']*'|\"[^\"]*\"")
 
 # What YAML takes for the end of a line, and so of a comment, and few editors show as one; and what turns the order
 # of the text around it on a screen: with either a reviewer would read something else than is meant.
@@ -111,13 +111,13 @@ def _syntax(name: str, error: MarkedYAMLError) -> Located:
     if "'\\t'" in found:
         message, remedy = "expected spaces; found a tab character", "indent with spaces: YAML allows no tabs there"
     else:
-        message = f"not valid YAML: {_QUOTED.sub(lambda quoted: quoted[0] if quoted['said'] else '…', found)}"
+        message = f"not valid YAML: {_QUOTED.sub(lambda quoted: quoted[0] if quoted['text'] else '…', found)}"
         remedy = _advice(error)
     return TextPosition(name, mark).problem(SYNTAX, message, remedy)
 
 
 def _advice(error: MarkedYAMLError) -> str:
-    """Say what to do, with the line where the broken thing began if that is another one."""
+    """Return what to do, with the line where the broken part began if that is another one."""
     start, end = error.context_mark, error.problem_mark
     if start is not None and end is not None and start.line != end.line:
         return f"look at what begins in line {start.line + 1}: a quote, bracket, colon or indentation is wrong"

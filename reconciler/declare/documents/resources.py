@@ -1,7 +1,7 @@
 """Finds the files that are no Python: the schema, the examples, the Pulumi program, the reference of error codes.
 
 In a checkout they lie at the repository's top; in an installed package under `reconciler/_data`. The commands `schema`,
-`explain` and `demo`, the validator and the Pulumi provisioner ask here, and nobody else knows the difference.
+`explain` and `demo`, the validator and the Pulumi provisioner find them here; no other module depends on that.
 """
 
 from __future__ import annotations

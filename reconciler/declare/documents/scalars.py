@@ -1,6 +1,6 @@
-"""What to do about a value that YAML reads as another type than the one that is wanted.
+"""What to do about a value that YAML reads as another type than the expected one.
 
-`violations` asks it. Without quotes `007` is a number and `true` a truth value; in YAML 1.2 `yes` and `on` are text.
+`violations` calls it. Without quotes `007` is a number and `true` a truth value; in YAML 1.2 `yes` and `on` are text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]{1,18}")
 
 
 def retyped(place: SourcePlace, schema: dict[str, Any], secret: bool) -> str | None:
-    """Return how a value is written so that it has the type that is wanted; None where nobody can tell.
+    """Return how a value is written so that it has the expected type; None where that is ambiguous.
 
     Args:
         place: where it stands.

@@ -118,7 +118,7 @@ def policy_at(place: SourcePlace) -> Settings:
 
 
 def start_of(value: str | dict[str, Value]) -> Start:
-    """Return where copies begin: a word, or a time or offsets by their key; the earliest where another key is told."""
+    """Return where copies begin: a word, or a time or offsets by their key; the earliest for any other key."""
     if isinstance(value, str):
         return Start(cast("StartAt", value))
     if "timestamp" in value:
@@ -173,7 +173,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             set=_texts(cast("dict[str, Value]", value["configs.set"])),
             places=_places(settings["configs.set"]),
         ),
-        # What another tool declares has ACLs of that tool, unless a file says otherwise.
+        # What another tool declares has ACLs of that tool, unless a file declares them.
         acls=cast("bool", value["acls"]) and (create or settings["acls"].place is not None),
         groups=GroupRules(
             include=tuple(cast("list[str]", value["groups.include"])),
@@ -209,7 +209,7 @@ def _texts(values: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
 
 
 def _places(written: DeclaredSetting) -> tuple[tuple[str, str], ...]:
-    """Return where a file says the values of a mapping, by key."""
+    """Return where a file declares the values of a mapping, by key."""
     place = written.place
     if place is None:
         return ()

@@ -1,7 +1,7 @@
 """Holds one document against the JSON Schema.
 
 The loader calls `check`. The schema is the only rule: nothing here accepts or refuses on its own. What jsonschema
-reports becomes violations with places; `violations` says them in human words.
+reports becomes violations with places; `violations` words them for users.
 """
 
 from __future__ import annotations

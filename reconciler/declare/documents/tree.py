@@ -1,7 +1,7 @@
 """YAML's events become values with positions.
 
 The reader feeds it. It stands in the place of a YAML loader, because a loader forgets duplicate keys, anchors and
-positions, and this room has to speak of them. It works without recursion, so that no file can exhaust the stack.
+positions, and this room has to report them. It works without recursion, so that no file can exhaust the stack.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TreeBuilder:
         keys: where each mapping's keys start.
         texts: what stands in the file of each value that was read as something else than text.
         problems: what is not accepted.
-        sound: whether `root` says what the file says.
+        sound: whether `root` is what the file holds.
         stopped: whether the events that follow mean nothing any more.
     """
 

@@ -1,4 +1,4 @@
-"""Says in human words what violates the schema: what was expected, what was found, what to do.
+"""Describes violations of the schema for users: what was expected, what was found, what to do.
 
 `shape` calls `translate`. Titles and examples are the schema's own, so that the editor and the command line agree.
 """
@@ -28,7 +28,7 @@ _CONVERT = (
 _SAME_NAMES = frozenset(("clusters", "enabled", "groups", "topics"))
 _POLICIES = {policy_type.mirrormaker_class: kind for kind, policy_type in TYPES.items()}
 NEEDED = frozenset((*PATTERN_KINDS, "from", "to", "name"))
-"""What says which flows there are."""
+"""The field that lists the flows."""
 
 _ALONE = {
     "name": "remove it: the flows of a pattern are called <from>-<to>",
@@ -58,7 +58,7 @@ class Violation(NamedTuple):
         place: the value that violates.
         rule: the keyword of the schema that it violates.
         schema: the schema that has the keyword.
-        alternatives: of oneOf, what each alternative says against the value.
+        alternatives: of oneOf, the violations of each alternative.
     """
 
     place: SourcePlace
@@ -141,7 +141,7 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
 def _instead_of(located: Located, parent: SourcePlace, meant: str | None) -> Finding:
     """Return the finding of a field that is written wrongly.
 
-    What was meant is as good as missing. Which clusters a flow joins must be known for anything else to be said of
+    What was meant is as good as missing. Which clusters a flow joins must be known for any other check of
     it; without any other field the flow is there, and what rests on the field is in doubt.
     """
     path = (*parent.path, meant) if meant else None
@@ -150,7 +150,7 @@ def _instead_of(located: Located, parent: SourcePlace, meant: str | None) -> Fin
 
 
 def _known_elsewhere(place: SourcePlace, key: str) -> Finding | None:
-    """Return what is to be said of a key that is known, and is called otherwise here or has no meaning."""
+    """Return the problem of a key that is known, and has another name here or no meaning."""
     path = place.path[:-1]
     if (field := words.declared_elsewhere(path, key)) is None or field.startswith("`security`"):
         found = None if key in _SAME_NAMES else mirrormaker.answer(key)
@@ -180,8 +180,8 @@ def _setting_of_clients(key: str) -> str | None:
 
 
 def _may_be_secret(place: SourcePlace) -> bool:
-    """Tell whether a value, or its key, may be a secret or a part of one: under `security`, or beside credentials."""
-    # Names of clusters and data centres say nothing of what stands there.
+    """Return whether a value, or its key, may be a secret or a part of one: under `security`, or beside credentials."""
+    # Names of clusters and data centres do not describe their values.
     named = 2 if place.path[:1] in (("clusters",), ("datacenters",)) else 0
     beside = SourcePlace(place.document, place.path[:-1]).value if len(place.path) > named else None
     steps = [step for step in place.path[named:-1] if isinstance(step, str)]
@@ -190,11 +190,11 @@ def _may_be_secret(place: SourcePlace) -> bool:
 
 
 def _found(place: SourcePlace) -> str:
-    """Say what a value is; of what may be a secret only its kind, as of addresses with a user in them."""
+    """Describe a value; of what may be a secret only its kind, as of addresses with a user in them."""
     value = place.value
     is_address = "bootstrap" in place.path and isinstance(value, str) and "@" in value
     is_secret = is_address or _may_be_secret(place)
-    # As it stands there: 1e3 is no 1000.0 to who has written it.
+    # As it stands there: 1e3 is not shown as 1000.0.
     return (
         place.text
         if place.text and isinstance(value, int | float) and not is_secret
@@ -219,7 +219,7 @@ def _one_of(violation: Violation) -> Iterator[Finding]:
 
 
 def _kind_of_pattern(place: SourcePlace) -> Iterator[Finding]:
-    """Say which kinds a pattern has, where it must have one; that it is no mapping is another finding."""
+    """Yield the kinds of a pattern, where it must have one; that it is no mapping is another finding."""
     if not isinstance(place.value, dict):
         return
     keys = list(place.value)
@@ -231,7 +231,7 @@ def _kind_of_pattern(place: SourcePlace) -> Iterator[Finding]:
         message = f"expected one of {_KINDS_SAID}; found {words.either(kinds, 'and')}"
         yield _finding(place, codes.WRONG_VALUE, message, "write one pattern for each")
     elif any(words.closest(key, (*PATTERN_KINDS, "from", "to")) for key in keys):
-        # The misspelt key is told by itself, and names the kinds.
+        # The misspelt key is reported by itself, and names the kinds.
         return
     else:
         said = "other keys" if words.names_credentials(keys) else words.either(keys, "and") if keys else "nothing"
@@ -240,7 +240,7 @@ def _kind_of_pattern(place: SourcePlace) -> Iterator[Finding]:
 
 
 def _alternatives(violation: Violation) -> Iterator[Finding]:
-    """Translate what the alternative says that was meant, as the value's type tells."""
+    """Translate the violations of the alternative that was meant, by the value's type."""
     path = violation.place.path
     for nested in violation.alternatives.values():
         if not any(other.rule == "type" and other.place.path == path for other in nested):
@@ -271,7 +271,7 @@ def _of_one_flow_alone(violation: Violation) -> Iterator[Finding]:
 
 
 def _missing(violation: Violation) -> Iterator[Finding]:
-    """Tell the missing keys, all together; one that is merely misspelt is told as an unknown key."""
+    """Yield the missing keys, all together; one that is merely misspelt is reported as an unknown key."""
     required: list[str] = violation.schema["required"]
     misspelt = {words.closest(key, required) for key in violation.keys if key not in required}
     missing = [key for key in required if key not in violation.keys and key not in misspelt]
@@ -294,7 +294,7 @@ def _not_one_of(violation: Violation) -> Iterator[Finding]:
 def _wrong_value(violation: Violation) -> Iterator[Finding]:
     """Translate what concerns one value alone: its type, form, size or number of items."""
     if violation.rule == "not" and not isinstance(violation.place.value, int | float):
-        # What it is instead of a number is told by its type.
+        # What it is instead of a number is reported by the check of its type.
         return
     path, schema = violation.place.path, violation.schema
     expected = str(schema["title"])

@@ -1,4 +1,4 @@
-"""How messages say what was found, what was meant, and what may come later.
+"""How messages describe what was found, what was meant, and what may come later.
 
 Pure text; the checks of this room call it.
 """
@@ -42,7 +42,7 @@ _OF_SECURITY = ("security.", "sasl.", "ssl.")
 _REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token", "keytab"))
 # Fields of `security` that take a value or a reference.
 _LOOKED_UP = frozenset(("username", "token-endpoint", "client-id", "scope", "principal"))
-# What somebody writes who means `security` and does not know that it is a mapping of its own.
+# What is written for `security` where it is not known to be a mapping of its own.
 _CREDENTIALS = _REFERENCES | {
     *("username", "protocol", "mechanism", "oauth", "kerberos"),
     *("security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.username", "sasl.password"),
@@ -72,17 +72,17 @@ def kind(path: JsonPath) -> str:
 
 
 def is_planned_key(path: JsonPath, key: str) -> bool:
-    """Tell whether `key` will be accepted in the mapping at `path` by a later version."""
+    """Return whether `key` will be accepted in the mapping at `path` by a later version."""
     return key in _PLANNED_KEYS.get(kind(path), ())
 
 
 def is_java_store(path: JsonPath, key: str) -> bool:
-    """Tell whether `key` means a file that only Java reads."""
+    """Return whether `key` means a file that only Java reads."""
     return kind(path) == "security" and key in _STORES
 
 
 def declared_elsewhere(path: JsonPath, key: str) -> str | None:
-    """Return which field says what somebody means by `key` in the mapping at `path`; None where there is none."""
+    """Return the field that is meant by `key` in the mapping at `path`; None where there is none."""
     if kind(path) in _WITH_CLIENTS and key in (*_ROLES, "overrides"):
         return "`clients` of a cluster, or of defaults"
     if kind(path) in _WITH_CLIENTS and key in _CREDENTIALS:
@@ -91,22 +91,22 @@ def declared_elsewhere(path: JsonPath, key: str) -> str | None:
 
 
 def is_in_flow(path: JsonPath) -> bool:
-    """Tell whether the mapping at `path` has fields of flows, or is one of those."""
+    """Return whether the mapping at `path` has fields of flows, or is one of those."""
     return path[:1] in (("policy",), ("defaults",), ("replication",), ("flows",))
 
 
 def is_of_clients(path: JsonPath) -> bool:
-    """Tell whether the mapping at `path` holds settings of clients."""
+    """Return whether the mapping at `path` holds settings of clients."""
     return path[-2:-1] == ("clients",) and path[-1] in _ROLES
 
 
 def is_reference(path: JsonPath) -> bool:
-    """Tell whether the value at `path` says where something is kept."""
+    """Return whether the value at `path` is a reference."""
     return holds_secrets(path) and path[-1] in _REFERENCES
 
 
 def takes_reference(path: JsonPath) -> bool:
-    """Tell whether the value at `path` may be a reference: what differs between environments may."""
+    """Return whether the value at `path` may be a reference: what differs between environments may."""
     match path:
         case ("clusters", _, "bootstrap" | "cluster-id" | "rack") | ("clusters", _, "bootstrap", int()):
             return True
@@ -121,22 +121,22 @@ def takes_reference(path: JsonPath) -> bool:
 
 
 def is_text_of_others(path: JsonPath) -> bool:
-    """Tell whether Spark or a policy says what a text at `path` means: they may have a form for references."""
+    """Return whether Spark or a policy interprets a text at `path`: they may have a form for references."""
     return path[-2:-1] == ("options",) or (path[:1] == ("datacenters",) and path[-2:-1] == ("conf",))
 
 
 def is_of_groups(path: JsonPath) -> bool:
-    """Tell whether the value at `path` is a name of consumer groups, which may be any text."""
+    """Return whether the value at `path` is a name of consumer groups, which may be any text."""
     return path[-3:-2] == ("groups",)
 
 
 def holds_secrets(path: JsonPath) -> bool:
-    """Tell whether a value at `path` may be a secret, or a secret in the wrong place."""
+    """Return whether a value at `path` may be a secret, or a secret in the wrong place."""
     return "security" in path
 
 
 def names_credentials(keys: Iterable[str]) -> bool:
-    """Tell whether one of a mapping's keys says that a secret was written there, so that any of it may be a part."""
+    """Return whether one of a mapping's keys names a secret, so that any of it may be a part."""
     return any(key in _CREDENTIALS or _CREDENTIAL.search(key) for key in keys)
 
 
@@ -151,7 +151,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def found(value: Value, *, secret: bool = False) -> str:
-    """Say what a value is; of what may be a secret only its kind."""
+    """Describe a value; of what may be a secret only its kind."""
     match value:
         case None:
             return "nothing"

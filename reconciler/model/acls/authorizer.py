@@ -1,4 +1,4 @@
-"""Kafka's rules of who may do what, applied to a set of ACLs.
+"""Kafka's authorization rules, applied to a set of ACLs.
 
 A model of `StandardAuthorizer` (KRaft; `AclAuthorizer` decides alike) without super users, which ACLs do not name:
 patterns are literal, prefixed (KIP-290), or `*` for every resource of a kind; a principal is matched as it is written,
@@ -46,7 +46,7 @@ class Authorizer:
         return tuple(one for pattern in patterns for one in self._found.get((kind, pattern), ()))
 
     def allows(self, principal: str, operation: str, name: str, host: str, kind: ResourceKind = "topic") -> bool:
-        """Tell whether a principal may do something with a resource.
+        """Return whether a principal may do something with a resource.
 
         Args:
             principal: as Kafka writes it: `User:alice`.
@@ -64,7 +64,7 @@ class Authorizer:
         return any(one.permission == "ALLOW" and gives(one.operation, operation) for one in mine)
 
     def allows_all_of(self, allowed: Binding, name: str) -> bool:
-        """Tell whether a resource allows all that an ALLOW says, to everybody whom it is about, from everywhere."""
+        """Return whether a resource allows all that an ALLOW binding grants, to all its principals, from all hosts."""
         about = self.about(name, allowed.kind)
         who = (allowed.principal, EVERYBODY)
         denied = any(
@@ -78,7 +78,7 @@ class Authorizer:
 
 
 def covers(about: Iterable[Binding], allowed: Binding, operation: str) -> bool:
-    """Tell whether some ACLs allow an operation to all whom an ALLOW is about, whatever others deny.
+    """Return whether some ACLs allow an operation to all principals of an ALLOW binding, regardless of DENY bindings.
 
     Args:
         about: ACLs about one resource.
@@ -95,12 +95,12 @@ def covers(about: Iterable[Binding], allowed: Binding, operation: str) -> bool:
 
 
 def gives(granted: str, operation: str) -> bool:
-    """Tell whether an ALLOW of one operation allows another."""
+    """Return whether an ALLOW of one operation allows another."""
     return granted in (operation, EVERY_OPERATION) or IMPLIED.get(granted) == operation
 
 
 def denies(denied: str, operation: str) -> bool:
-    """Tell whether a DENY of one operation denies another; what an ALLOW of it would give, it leaves."""
+    """Return whether a DENY of one operation denies another; what an ALLOW of it would give, it leaves."""
     return denied in (operation, EVERY_OPERATION)
 
 

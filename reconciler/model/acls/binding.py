@@ -1,6 +1,6 @@
-"""ACLs as they stand on a cluster: who is allowed or denied what, and which of them an apply has granted.
+"""ACLs as they stand on a cluster, and those of them that an apply has granted.
 
-`observe` reads them, `plan` compares them with what sources say, `provision` grants and revokes, `state` keeps the
+`observe` reads them, `plan` compares them with those of sources, `provision` grants and revokes, `state` keeps the
 record. What the replicator itself must be allowed is another thing: `reconciler.model.acls.requirements`.
 """
 
@@ -19,8 +19,8 @@ Role = Literal["followed", "own"]
 """Why an ACL is granted: an original has it; or the replicator itself needs it."""
 
 Sight = Literal["unasked", "seen", "unsure", "hidden", "off"]
-"""Whether a cluster's ACLs are known: nobody asked; they were read; there are none, or no authorizer, and nobody tells
-which; we may not see them; or it has no authorizer."""
+"""Whether a cluster's ACLs are known: they were not requested; they were read; there are none, or no authorizer, and
+it is unknown which; our principal may not read them; or there is no authorizer."""
 
 
 _OPERATIONS = (
@@ -53,7 +53,7 @@ class Binding:
     Attributes:
         kind: of the resources.
         pattern: which resources.
-        principal: whom it is about: `User:alice`.
+        principal: `User:alice`.
         operation: `READ`, `DESCRIBE_CONFIGS`.
         permission: whether it allows or denies.
         host: from where; `*` is everywhere.
@@ -68,12 +68,12 @@ class Binding:
 
     @property
     def who(self) -> str:
-        """Whom it allows something, `User:alice`, or denies it, `DENY User:alice`."""
+        """The principal, `User:alice`; with the prefix `DENY ` where the binding denies."""
         return self.principal if self.permission == "ALLOW" else f"DENY {self.principal}"
 
     @property
     def what(self) -> str:
-        """What it allows or denies, without whom and which of both."""
+        """What it allows or denies, without the principal and the kind of permission."""
         return f"{self.operation} on {self.kind} {self.pattern}{self.place}"
 
     @property
@@ -129,7 +129,7 @@ class ObservedBindings:
         bindings: all of them; empty unless they are seen.
         owned: what applies of any topology have granted there, whether it stands or not.
         may_be_open: whether brokers have `allow.everyone.if.no.acl.found` set, so that topics without any ACL may be
-            open to everybody; to what it is set they keep to themselves.
+            open to every principal; the value of the setting itself cannot be read.
     """
 
     sight: Sight = "unasked"
@@ -146,7 +146,7 @@ class ObservedBindings:
         return frozenset(one.binding for one in self.owned)
 
     def is_shared(self, binding: Binding, topology: str) -> bool:
-        """Tell whether another topology has granted it as well."""
+        """Return whether another topology has granted it as well."""
         return any(one.binding == binding and one.topology != topology for one in self.owned)
 
     def to_json(self) -> dict[str, Any]:

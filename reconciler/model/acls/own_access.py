@@ -1,6 +1,6 @@
-"""What the user that we are may do on a cluster, as far as the cluster tells.
+"""What our own principal may do on a cluster, as far as the cluster reports it.
 
-`observe` asks, `plan` decides what follows. Operations have Kafka's names: `READ`, `ALTER`, `CLUSTER_ACTION`.
+`observe` reads it, `plan` decides what follows. Operations have Kafka's names: `READ`, `ALTER`, `CLUSTER_ACTION`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class AccessRefusal:
         flow: name of the flow that needs it.
         operation: Kafka's name of it.
         resource: on what, in words: `transactional id anabranch.payments.us-east-eu-west.*`.
-        transactional: whether only who writes in transactions, or with identical offsets, needs it.
+        transactional: whether it is needed only to write in transactions, or with identical offsets.
     """
 
     flow: str
@@ -38,11 +38,11 @@ class Access:
     """What we may do on one cluster, beside its topics.
 
     Attributes:
-        operations: what we may do on the cluster itself; empty where it does not tell.
+        operations: what we may do on the cluster itself; empty where it does not report them.
         marker_operation: which of them allows writing transaction markers: ALTER since Kafka 3.8 (KIP-1037),
             CLUSTER_ACTION before.
         refusals: what flows into this cluster need and may not.
-        has_transactions: whether the cluster knows transactional ids at all; what nobody said counts as yes.
+        has_transactions: whether the cluster has transactional ids at all; unknown counts as yes.
     """
 
     operations: frozenset[str] = frozenset()

@@ -20,7 +20,7 @@ Purpose = Literal["replicate", "apply", "verify"]
 """
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 COPYING: tuple[Purpose, ...] = ("replicate", "apply")
-"""What copies come into being with: what `apply` grants the replicator, and what `doctor` looks for."""
+"""What copies come into being with: what `apply` grants the replicator, and what `doctor` checks."""
 
 IMPLIED = {
     "READ": "DESCRIBE",
@@ -58,7 +58,7 @@ class ResourcePattern:
         return self.prefixed or self.is_everything
 
     def covers(self, other: ResourcePattern) -> bool:
-        """Tell whether every resource of `other` is one of this."""
+        """Return whether every resource of `other` is one of this."""
         if self.is_everything or self == other:
             return True
         return self.prefixed and not other.is_everything and other.name.startswith(self.name)
@@ -86,7 +86,7 @@ _Key = tuple[str, Purpose, ResourceKind, ResourcePattern, str]
 
 @dataclass(frozen=True)
 class Acl:
-    """One operation that somebody must be allowed on some resources of one cluster.
+    """One operation that a principal must be allowed on some resources of one cluster.
 
     Attributes:
         alias: the cluster.
@@ -109,7 +109,7 @@ class Acl:
     flows: tuple[str, ...]
 
     def gives(self, other: Acl) -> bool:
-        """Tell whether whoever is allowed this is allowed `other`, for the same purpose, as surely."""
+        """Return whether this ACL implies `other`, for the same purpose, as surely."""
         return (
             (self.alias, self.purpose, self.kind) == (other.alias, other.purpose, other.kind)
             and (other.is_optional or not self.is_optional)

@@ -1,6 +1,6 @@
 """The errors of the whole house, as one tree.
 
-Everybody raises these; only `cli` turns them into exit codes. This module must not know how they are printed.
+All rooms raise these; only `cli` turns them into exit codes. This module does not depend on how they are printed.
 
     AnabranchError
     ├── DeclaredInputError   exit 1  what the user wrote is wrong
@@ -25,7 +25,7 @@ _CODED = re.compile(r" \[AB\d{3}\]$")
 
 
 def is_coded(text: str) -> bool:
-    """Tell whether a text ends with the code of what it is about, behind which no second one is shown."""
+    """Return whether a text ends with an error code, behind which no second one is shown."""
     return _CODED.search(text) is not None
 
 
@@ -61,12 +61,12 @@ class AnabranchError(Exception):
 
     Args:
         problems: one or more.
-        log: what stands below them when they are printed, line by line: the end of a log that says more.
+        log: what stands below them when they are printed, line by line: the end of a log that explains more.
 
     Attributes:
         problems: all that was found, never empty.
         log: these lines.
-        exit_code: what a command ends with when nobody handles it.
+        exit_code: what a command ends with when the error is not handled.
     """
 
     exit_code = 1

@@ -1,9 +1,9 @@
 """Files and folders of ours: made for this user alone, written whole, and read within bounds.
 
-A file that a command reads was written by somebody, and perhaps by somebody else than thought: however large it is,
-however deep it is nested and whatever numbers it holds, reading it ends with a value or with one reason in words. What
-is written may hold names, positions and records of others, so no other user of the machine may read it, whatever the
-umask says, and no link that stands at a name is followed.
+The content of a file that a command reads is not trusted: however large it is, however deep it is nested and whatever
+numbers it holds, reading it ends with a value or with one reason in words. What is written may hold names, positions
+and records of others, so no other user of the machine may read it, whatever the umask, and no link that stands at a
+name is followed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 MOST_BYTES = 64 * 2**20
-"""How large a file may be that a command reads, where nothing else is said."""
+"""How many bytes a file that a command reads may have, unless another limit is given."""
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS = 0o077
 _TOO_DEEP = "is nested too deeply"
@@ -30,7 +30,7 @@ MOST_DEPTH = 100
 
 
 class UnreadableFile(ValueError):
-    """What a file holds cannot be taken; the text says why, and repeats nothing of what it holds.
+    """The content of a file is not usable; the message gives the reason, and repeats nothing of the content.
 
     Attributes:
         line: of the file, from 1; 0 where that is not known.
@@ -69,12 +69,12 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def parse_json(text: str, finite: bool = True) -> Any:
-    """Return what JSON says; nothing in it is nested deeper than `MOST_DEPTH`.
+    """Return the value of a JSON text; nothing in it is nested deeper than `MOST_DEPTH`.
 
     Args:
         text: of the file. No whole number in it may be longer than Python takes (4,300 digits).
         finite: whether all other numbers must be finite; where not, Python's NaN and Infinity come through, for callers
-            that look at each number and tell its place.
+            that check each number and report its place.
 
     Raises:
         Unreadable: it is no JSON (RFC 8259), nested too deeply, or holds such a number.
@@ -90,7 +90,7 @@ def parse_json(text: str, finite: bool = True) -> Any:
     except UnreadableFile:
         raise
     except ValueError:
-        # Python refuses whole numbers of thousands of digits, and does not tell where.
+        # Python refuses whole numbers of thousands of digits, and does not report where.
         message = "has a number that is too long"
         raise UnreadableFile(message) from None
     level = [value]
@@ -106,7 +106,7 @@ def _within(value: Any) -> Iterable[Any]:
 
 
 def read_json(path: Path, most: int = MOST_BYTES) -> Any:
-    """Return what a JSON file says; raises as `read_text` and `parse_json` do."""
+    """Return the value of a JSON file; raises as `read_text` and `parse_json` do."""
     return parse_json(read_text(path, most))
 
 
@@ -126,7 +126,7 @@ def _no_constant(name: str) -> float:
 def make_private(folder: Path) -> None:
     """Make a folder that no other user may look into; folders above it are made as usual.
 
-    One of this user that is there is closed to others. A link, or another's, stays as it is (`is_private` tells).
+    One of this user that is there is closed to others. A link, or another's, stays as it is (`is_private` reports it).
 
     Raises:
         OSError: it cannot be made, or something else is there.
@@ -143,7 +143,7 @@ def make_private(folder: Path) -> None:
 
 
 def is_private(folder: Path) -> bool:
-    """Tell whether a folder is one of this user that no other may look into, and no link to one."""
+    """Return whether a folder is one of this user that no other may read, and no link to one."""
     try:
         about = folder.lstat()
     except OSError:

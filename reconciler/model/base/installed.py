@@ -11,7 +11,7 @@ from typing import Any
 
 
 class NotInstalled(Exception):
-    """There is no such entry point, or it cannot be used; the text says why."""
+    """There is no such entry point, or it cannot be used; the message gives the reason."""
 
 
 def load(group: str, name: str, what: str) -> Callable[..., Any]:
@@ -49,5 +49,5 @@ def load(group: str, name: str, what: str) -> Callable[..., Any]:
 
 
 def told(error: BaseException) -> str:
-    """Return what an error of others says, with its kind."""
+    """Return the message of a foreign error, with its type."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

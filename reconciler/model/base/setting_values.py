@@ -21,7 +21,7 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def meant(key: str, value: str) -> str | None:
-    """Return the value as Kafka writes it; None where nobody can tell.
+    """Return the value as Kafka writes it; None where it is ambiguous.
 
     Args:
         key: the setting.

@@ -36,7 +36,7 @@ _SHOWN = 40
 
 
 class Misfit(ValueError):
-    """A value has another shape than the one that is read; the text says where and what was found."""
+    """A value has another shape than the one that is read; the message gives the place and what was found."""
 
 
 def parsed(data: bytes | str, largest: int) -> Any:

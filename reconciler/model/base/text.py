@@ -1,8 +1,8 @@
 """Text that others wrote, shown and written so that it stays text.
 
-Names of principals and groups, errors of brokers, who asked for something: all of it may hold whatever a client of some
-cluster has chosen, such as terminal escapes, line breaks, or letters that turn the order of others around. Every
-printer passes it through here. Pure, of the standard library alone: all rooms may use it.
+Names of principals and groups, errors of brokers, names of users: all of it may hold whatever a client of some cluster
+has chosen, such as terminal escapes, line breaks, or letters that turn the order of others around. Every printer passes
+it through here. Pure, of the standard library alone: all rooms may use it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hosts: which a machine allows to be connected to, and which are the machine itself.
 
-A topology file says where credentials go; `ANABRANCH_ALLOWED_HOSTS`, set where commands run, bounds that. `Cluster` and
-the Spark engine ask here before any secret is looked up and anything is connected to.
+A topology file sets where credentials go; `ANABRANCH_ALLOWED_HOSTS`, set where commands run, bounds that. `Cluster` and
+the Spark engine check here before any secret is looked up and anything is connected to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def host_of(address: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, by its name (RFC 6761, 6.3) or address (RFC 1122, RFC 4291)."""
+    """Return whether a host is this machine, by its name (RFC 6761, 6.3) or address (RFC 1122, RFC 4291)."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
 
 
 def leaves_in_clear(url: str) -> bool:
-    """Tell whether what is sent to a URL crosses a network without encryption."""
+    """Return whether what is sent to a URL crosses a network without encryption."""
     parts = urlsplit(url)
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
@@ -67,7 +67,7 @@ def problem(
     if not others:
         return None
     message = f"{', '.join(others)} may not be connected to from here: {VARIABLE} allows {', '.join(allowed)}"
-    remedy = "correct the address, or have it allowed by those who set that variable for this machine or pipeline"
+    remedy = "correct the address, or have it added to that variable, which is set for this machine or pipeline"
     return Problem(_CODE, where, message, remedy)
 
 
@@ -98,7 +98,7 @@ def _covers(pattern: str, host: str) -> bool:
         try:
             return ipaddress.ip_address(host) in network
         except ValueError:
-            # A name: what it resolves to is nobody's promise.
+            # A name: what it resolves to is not guaranteed.
             return False
     name = pattern.lower().rstrip(".")
     return host.endswith(name[1:]) if name.startswith("*.") else host == name

@@ -1,6 +1,6 @@
 """References: where a value is kept that differs between environments or is a secret, and how it is looked up there.
 
-`declare` makes them of what files say. Whoever needs a value asks for it then: no specification, plan or digest has
+`declare` makes them from files. A value is looked up where it is needed: no specification, plan or digest has
 more of it than the reference. Values of secrets are in no message; those of addresses and names are, once they have the
 form of one.
 """
@@ -23,7 +23,7 @@ _BEGIN = 1024
 _LONGEST = 2**20
 _REFERENCE = re.compile(r"env:(?P<env>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<file>/[^\s#]+)(#(?P<key>[^\s#]+))?")
 EXPECTED = "env:NAME, file:/absolute/path or file:/absolute/path#key"
-"""The forms of a reference, as messages say them."""
+"""The forms of a reference, as messages show them."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Reference:
             value = os.environ.get(self.name)
             if value:
                 return value
-            # An empty one is that of a secret that CI does not have; what then follows would say something else.
+            # An empty one is that of a secret that CI does not have; what follows would raise a misleading error.
             found = "is not set" if value is None else "is empty"
             raise self._fault(where, f"environment variable {self.name} {found}", f"set {self.name}")
         try:
@@ -156,7 +156,7 @@ class ReferenceForm:
     """What a field takes whose value is neither a secret nor any text.
 
     Attributes:
-        expected: as messages say it.
+        expected: as messages show it.
         pattern: a regular expression that matches the whole value.
     """
 

@@ -1,6 +1,6 @@
 """How a cluster is reached, and one table that maps `security:` to both Kafka clients.
 
-`declare` makes these values; whoever opens a connection asks for client settings here. A secret's value is looked up at
+`declare` makes these values; client settings for connections are made here. A secret's value is looked up at
 that moment, lives in the returned mapping alone, and is never part of a `repr`, a specification or a message.
 """
 
@@ -17,7 +17,7 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "G
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 TLS_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
-# Those that send what lets anybody in who has read it: a password (RFC 4616) or a token (RFC 7628).
+# Those that send a credential that can be replayed: a password (RFC 4616) or a token (RFC 7628).
 BARE_MECHANISMS = ("PLAIN", "OAUTHBEARER")
 # Those that a user name and a password belong to.
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -28,10 +28,10 @@ class OAuth:
     """Where the token of SASL OAUTHBEARER comes from: an endpoint that is asked for one, or a reference.
 
     Attributes:
-        token: where somebody keeps a fresh token, as a file that is replaced now and then; the others are None then.
+        token: where a fresh token is kept, as a file that is replaced now and then; the others are None then.
         token_endpoint: URL that gives tokens for client credentials (RFC 6749, 4.4).
-        client_id: who asks there.
-        client_secret: with which secret.
+        client_id: the client that requests the token.
+        client_secret: its secret.
         scope: what is asked for, if anything in particular.
         token_provider: name of the entry point of a class of users that gives tokens; the others before are None then.
         token_provider_options: what the class is made with.
@@ -50,11 +50,11 @@ class OAuth:
 
 @dataclass(frozen=True)
 class Kerberos:
-    """Whom clients are with SASL GSSAPI, and whom they expect.
+    """The principals of clients and brokers with SASL GSSAPI.
 
     Attributes:
         principal: the client's, `mirror@EXAMPLE.COM`, or without a realm in the default one.
-        keytab: a file with its keys; None takes the tickets that the environment has, which somebody keeps fresh.
+        keytab: a file with its keys; None takes the tickets of the environment, which are renewed there.
         service: the first part of the brokers' principals.
     """
 
@@ -64,16 +64,16 @@ class Kerberos:
 
     @property
     def short_name(self) -> str | None:
-        """What brokers call the principal, unless `sasl.kerberos.principal.to.local.rules` says otherwise.
+        """What brokers call the principal, unless `sasl.kerberos.principal.to.local.rules` maps it.
 
-        None where the declaration does not tell.
+        None where it is not declared.
         """
         if isinstance(self.principal, Reference):
             return None
         return self.principal.partition("@")[0].partition("/")[0]
 
     def principal_at(self, where: str) -> str:
-        """Return the principal; `where` says of which cluster, for the error.
+        """Return the principal; `where` names the cluster, for the error.
 
         Raises:
             EnvironmentFault: AB304, it cannot be looked up, or is none.
@@ -88,16 +88,16 @@ class Security:
     Attributes:
         protocol: Kafka's `security.protocol`.
         mechanism: the SASL mechanism, with protocols that have one.
-        username: whom clients log in as, with a password.
+        username: the user that clients log in as, with a password.
         password: where that is kept.
         ca: where the certificates (PEM) of the authorities are that are trusted; None for those of the system.
         certificate: where the client's own certificate (PEM) is, for mutual TLS.
         key: where the certificate's private key (PEM) is.
         key_password: where the key's password is kept, if it has one.
         oauth: where tokens come from.
-        kerberos: whom clients are, with GSSAPI.
+        kerberos: the principal of clients, with GSSAPI.
         verify_hostname: whether brokers' certificates must have the names that brokers are connected by.
-        tls_protocols: the versions of TLS that are spoken, of `TLS_PROTOCOLS`, the newest among them; empty for all.
+        tls_protocols: the versions of TLS that are allowed, of `TLS_PROTOCOLS`, the newest among them; empty for all.
         ciphers: the cipher suites of TLS 1.2 that are offered, as OpenSSL calls them; empty for the libraries' own.
     """
 
@@ -117,7 +117,7 @@ class Security:
 
     @property
     def newest_tls_alone(self) -> bool:
-        """Whether TLS 1.3 alone is spoken."""
+        """Whether TLS 1.3 alone is allowed."""
         return self.tls_protocols == TLS_PROTOCOLS[-1:]
 
     @property
@@ -132,7 +132,7 @@ class Security:
 
     @property
     def principal(self) -> str:
-        """How messages name whom clients log in as; never a secret."""
+        """The name of the client's principal in messages; never a secret."""
         if self.username:
             return f"user {said(self.username)}"
         if self.kerberos is not None:
@@ -149,13 +149,13 @@ class Security:
 
     @property
     def user(self) -> str | None:
-        """What brokers call whom clients log in as, where the declaration tells."""
+        """The client's user name at brokers, where it is declared."""
         if self.kerberos is not None:
             return self.kerberos.short_name
         return None if isinstance(self.username, Reference) else self.username
 
     def username_at(self, where: str) -> str | None:
-        """Return whom this process logs in as, with a password.
+        """Return the user name with which this process logs in with a password.
 
         Args:
             where: of which cluster, for the error.

@@ -1,7 +1,7 @@
 """Tokens for SASL OAUTHBEARER from classes of users: found by their entry point, asked with care.
 
-`tokens` asks here, in every process that connects. Whatever a class does wrong becomes a `TokenFault` with words for
-people, in which no value of its options stands that was looked up.
+`tokens` calls it, in every process that connects. Whatever a class does wrong becomes a `TokenFault` with a readable
+message, which has no value of its options that was looked up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TokenProvider(Protocol):
 
 
 class TokenFault(Exception):
-    """A provider cannot be used, or gives no token; the text says why."""
+    """A provider cannot be used, or gives no token; the message gives the reason."""
 
 
 _made: dict[tuple[str, Options], TokenProvider] = {}

@@ -1,6 +1,6 @@
 """Tokens for SASL OAUTHBEARER: kept, asked for at an endpoint, or given by a class of users; the same for both clients.
 
-`cluster` hands `current` to whoever opens connections. Tokens live in this process alone, and in no message.
+`cluster` passes `current` to the code that opens connections. Tokens live in this process alone, and in no message.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from reconciler.model.connection.token_provider import TokenFault
 # A task's loop stands still meanwhile.
 _ENDPOINT_SECONDS = 3.0
 _LARGEST_ANSWER = 2**20
-# Of a token that does not say how long it is valid.
+# Seconds, of a token without a declared validity.
 _UNKNOWN_LIFE = 300.0
-# A token is used for this part of its life; librdkafka asks for the next one after 80 %.
+# A token is used for this part of its life; librdkafka requests the next one after 80 %.
 _USED = 0.75
 
 
@@ -69,7 +69,7 @@ def current(security: Security, where: str) -> Token:
     oauth = security.oauth
     assert oauth is not None, "only OAUTHBEARER has tokens"
     if oauth.token is not None:
-        # Whoever keeps it fresh may have done so by now.
+        # It may have been replaced by a fresh one by now.
         kept = _kept(oauth.token.resolve(where).strip(), f"the token in {oauth.token}", where)
         return replace(kept, extensions=_extensions(oauth, where))
     with _guard:
@@ -88,7 +88,7 @@ def _extensions(oauth: OAuth, where: str) -> dict[str, str]:
 
 
 def _provided(_security: Security, oauth: OAuth, where: str) -> Token:
-    """Ask a provider of users; what is declared goes beside the token in place of what it says itself."""
+    """Call a user's provider; declared extensions replace those that it returns."""
     declared = oauth.token_provider_options
     options = tuple((name, settled(value, where)) for name, value in declared)
     looked_up = zip(options, declared, strict=True)
@@ -126,7 +126,7 @@ def _kept(text: str, name: str, where: str) -> Token:
 
 
 def _expiry(text: str) -> float | None:
-    """Return when a JSON web token says that it ends (RFC 7519, 4.1.4); None for other tokens."""
+    """Return when a JSON web token expires (`exp`, RFC 7519, 4.1.4); None for other tokens."""
     parts = text.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
@@ -136,7 +136,7 @@ def _expiry(text: str) -> float | None:
 
 
 def _ask(security: Security, oauth: OAuth, where: str) -> Token:
-    """Ask the endpoint for a token with the client's credentials (RFC 6749, 4.4)."""
+    """Request a token from the endpoint with the client's credentials (RFC 6749, 4.4)."""
     endpoint, client = settled(oauth.token_endpoint or "", where, URL), settled(oauth.client_id or "", where)
     secret = oauth.client_secret.resolve(where) if oauth.client_secret else ""
     form = {"grant_type": "client_credentials"} | ({"scope": settled(oauth.scope, where)} if oauth.scope else {})
@@ -152,7 +152,7 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
         text = str(answer["access_token"])
         life = float(answer.get("expires_in") or (_expiry(text) or now + _UNKNOWN_LIFE) - now)
     except urllib.error.HTTPError as error:
-        # What else it says may repeat what it was told.
+        # The rest of the answer may repeat the request, with its secret.
         reason = f"HTTP status {error.code}"
     except urllib.error.URLError as error:
         reason = str(error.reason)
@@ -162,7 +162,7 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
         # Also a connection that was closed, which is an HTTPException as well.
         reason = str(error) or type(error).__name__
     except http.client.HTTPException:
-        reason = "it speaks no HTTP; is it https?"
+        reason = "its answer is no HTTP; is it https?"
     except (KeyError, TypeError, ValueError):
         reason = "its answer is no JSON with an access_token"
     else:
@@ -172,7 +172,7 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
 
 
 def _shown(endpoint: str) -> str:
-    """Return an address without what follows the path: somebody may have put a secret there."""
+    """Return an address without what follows the path: that may hold a secret."""
     return re.split("[?#]", endpoint, maxsplit=1)[0]
 
 

@@ -1,7 +1,7 @@
 """What is declared of a cluster's clients: those that read from it, those that write to it, those that administer it.
 
-Fields are called as Kafka calls them, with `_` for `.`. `declare` makes these values; whoever makes a connection looks
-here, once. None leaves a thing as it is without a declaration.
+Fields are called as Kafka calls them, with `_` for `.`. `declare` makes these values; they are read when a
+connection is made. None leaves a thing as it is without a declaration.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class LineSettings:
         receive_buffer_bytes: likewise.
         reconnect_backoff_ms: before the second attempt to connect; it doubles with each that fails.
         reconnect_backoff_max_ms: the most that it comes to.
-        connections_max_idle_ms: after which a connection that nobody uses is closed.
-        metadata_max_age_ms: after which brokers are asked again who is there.
+        connections_max_idle_ms: after which an unused connection is closed.
+        metadata_max_age_ms: after which metadata is requested again.
     """
 
     client_id: str | None = None
@@ -41,8 +41,8 @@ class ConsumerSettings(LineSettings):
     """Of tasks that read from the cluster.
 
     Attributes:
-        fetch_max_bytes: the most that one fetch asks for, as it does over a long line.
-        max_partition_fetch_bytes: the most that it asks for of one partition; None sets no bound of its own.
+        fetch_max_bytes: the most that one fetch requests, which it does over a long line.
+        max_partition_fetch_bytes: the most that it requests of one partition; None sets no bound of its own.
         fetch_max_wait_ms: for how long a broker may hold an answer back that would be empty.
     """
 

@@ -1,4 +1,4 @@
-"""A Kafka cluster as declared. `declare` makes it, everybody reads it."""
+"""A Kafka cluster as declared. `declare` makes it, all other rooms read it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PORTS = range(1, 65536)
 
 @dataclass(frozen=True)
 class Replicator:
-    """Whom tasks log in as on a cluster, where it is somebody else than whoever applies.
+    """The principal of tasks on a cluster, where it is another than that of `apply`.
 
     Attributes:
         principal: as Kafka writes it: `User:mirror`.
@@ -62,7 +62,7 @@ class Cluster:
         security: how clients authenticate.
         rack: near which of its racks records are read; None reads from the leaders.
         cluster_id: Kafka's own id of it; None where any cluster at these addresses is the one that is meant.
-        replicator: whom an apply allows what flows need here; None where nobody needs to be.
+        replicator: the principal to which an apply grants what flows need here; None where nothing is to be granted.
         clients: of those that read from it, write to it and administer it.
         place: file and line of its addresses; empty where no file declares it.
         state_replication_factor: replicas of topics of our own there; None means three, as far as brokers go.
@@ -83,7 +83,7 @@ class Cluster:
         """Return the problem that another cluster answers than the declared one; None where it is the one.
 
         Args:
-            found: the id that it says.
+            found: the id that it reports.
 
         Raises:
             EnvironmentFault: AB304, the declared id cannot be looked up.
@@ -94,7 +94,7 @@ class Cluster:
             "AB423",
             self.where,
             # Of a reference itself: what it leads to may look like an id and be a secret.
-            f"is cluster {found}, and cluster-id says {self.cluster_id}: another one answers at these addresses",
+            f"is cluster {found}, and cluster-id is {self.cluster_id}: another one answers at these addresses",
             "correct bootstrap; where the cluster was made anew on purpose, correct cluster-id",
         )
 
@@ -124,7 +124,7 @@ class Cluster:
         return tuple(map(str, self.bootstrap))
 
     def client_rack(self) -> str:
-        """Return near which of its brokers' racks this process is; empty where nothing says.
+        """Return the rack of this process, for reads from near replicas; empty where none is declared.
 
         Raises:
             EnvironmentFault: AB304, it cannot be looked up.
@@ -157,7 +157,7 @@ class Cluster:
     def librdkafka(self) -> dict[str, Any]:
         """Return the connection settings for confluent-kafka, which administers, secrets resolved.
 
-        With OAUTHBEARER, a client is to be polled right after it was made: it asks for its first token then.
+        With OAUTHBEARER, a client is to be polled right after it was made: it requests its first token then.
 
         Raises:
             EnvironmentFault: AB309, it may not be connected to from here; AB304, a reference cannot be resolved.
@@ -222,7 +222,7 @@ class Cluster:
 
     @property
     def user(self) -> str:
-        """How messages name whom clients log in as."""
+        """The name of the client's principal in messages."""
         return self.security.principal
 
     @property

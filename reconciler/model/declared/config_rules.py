@@ -27,14 +27,14 @@ THROTTLES = frozenset({"follower.replication.throttled.replicas", "leader.replic
 
 @dataclass(frozen=True)
 class ConfigRules:
-    """What a flow says about the settings of its copies.
+    """A flow's rules for the settings of its copies.
 
     Attributes:
         sync: whether copies follow when settings of their originals change.
         include: names and regular expressions of settings that are copied although they usually are not.
         exclude: likewise, that are not copied; exclude wins.
         set: settings with values of their own, by name; they win over everything but `FIXED`.
-        places: where the files say these values, by name; no part of what is declared.
+        places: where the files declare these values, by name; no part of what is declared.
     """
 
     sync: bool = True
@@ -44,15 +44,15 @@ class ConfigRules:
     places: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def place_of(self, key: str) -> str:
-        """Return where the value of a setting is declared; empty where no file says it."""
+        """Return where the value of a setting is declared; empty where no file does."""
         return dict(self.places).get(key, "")
 
     def copies(self, key: str, is_excluded: bool) -> bool:
-        """Tell whether a setting of originals is copied.
+        """Return whether a setting of originals is copied.
 
         Args:
             key: its name.
-            is_excluded: whether it is not, unless somebody asks for it.
+            is_excluded: whether it is not, unless it is included explicitly.
         """
         if any_matches(self.exclude, key):
             return False

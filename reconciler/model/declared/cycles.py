@@ -1,7 +1,7 @@
 """Finds out whether a topic would travel for ever, by following real names along the flows.
 
-`declare` asks it with names that are written in the file, `plan` with those of the source. Names are all it looks at:
-what a policy class answers and what a rule makes of a name can be known in no other way.
+`declare` calls it with names that are written in the file, `plan` with those of the source. Only names are followed, as
+the result of a policy class or a rename rule is known for concrete names alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Way = tuple[Flow, ...]
 
 # A name that grows never returns as it left: a flow that it takes this often it takes for ever.
 _TURNS = 3
-# Where every path gives another name there may be very many; then nothing is said.
+# Where every path gives another name there may be very many; then nothing is reported.
 _MOST_VISITED = 2000
 
 

@@ -1,4 +1,4 @@
-"""A field of a flow as it counts, with the line that says so: `declare` makes them, `explain` shows them."""
+"""A field of a flow with its effective value, and the line that sets it: `declare` makes them, `explain` shows them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class InitAnswers:
 
     Attributes:
         name: of the topology.
-        clusters: addresses by alias, in the order in which they were told; the first is the source of a `flow` or
+        clusters: addresses by alias, in the order in which they were given; the first is the source of a `flow` or
             `fan-out`, and the target of an `aggregation`.
         shape: what the clusters form.
         topics: names and regular expressions of the topics to copy.

@@ -38,7 +38,7 @@ Compression = Literal["source", "none", "gzip", "snappy", "lz4", "zstd"]
 COMPRESSIONS: tuple[str, ...] = get_args(Compression)
 
 TARGETS_DEFAULT = -1
-"""A replication factor: as many as the brokers of the target give a topic of which nobody says it."""
+"""A replication factor: the default of the target's brokers."""
 
 DEFAULT_BATCH_SIZE = 256 * 1024
 DEFAULT_LARGEST_BATCH = 128 * 1024 * 1024
@@ -46,7 +46,7 @@ DEFAULT_LINGER = 0.007
 DEFAULT_COMMIT_INTERVAL = 0.5
 DEFAULT_REFRESH_INTERVAL = 60.0
 DEFAULT_HEARTBEATS = 1.0
-"""Seconds between two heartbeats where a flow has some and does not say how many: MirrorMaker 2's default."""
+"""Seconds between two heartbeats of a flow that has some and does not set the interval: MirrorMaker 2's default."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Flow:
         tasks: how many tasks replicate it.
         partitions: how many remote topics have at least; None means as many as their originals.
         replication_factor: of remote topics, or `TARGETS_DEFAULT`; None means the source's, as far as brokers go.
-        refresh_interval: seconds between two looks for new topics and partitions, and for what changed on originals.
+        refresh_interval: seconds between two refreshes: new topics and partitions, and what changed on originals.
         limits: the most that it has at the target.
         configs: which settings copies get.
         create: whether its copies are made and changed; otherwise another tool declares them.
@@ -180,11 +180,11 @@ class Flow:
         )
 
     def nameless(self, topic: str) -> str | None:
-        """Say why the policy gives the copy of `topic` no name that could be used; None where it does."""
+        """Return why the policy gives the copy of `topic` no name that could be used; None where it does."""
         return self.policy.fault(self.source, topic)
 
     def takes(self, topic: str, aliases: Collection[str]) -> bool:
-        """Tell whether this flow replicates `topic`: it wants it, and its copy has a name.
+        """Return whether this flow replicates `topic`: it is selected, and its copy has a name.
 
         Args:
             topic: a name on the source cluster.
@@ -193,10 +193,10 @@ class Flow:
         return self.wants(topic, aliases) and self.nameless(topic) is None
 
     def hands_over(self, topic: str, aliases: Collection[str]) -> bool:
-        """Tell whether the readers and writers of `topic` change sides with this flow: it takes it, and for people.
+        """Return whether the readers and writers of `topic` change sides with this flow: it takes it, and for people.
 
         Tools write heartbeats at each cluster, before a failover and after it: these are copied, and their copies are
-        nothing that anybody goes on in, or that could be left behind.
+        nothing that is continued, or that could be left behind.
 
         Args:
             topic: a name on the source cluster.
@@ -205,9 +205,9 @@ class Flow:
         return self.takes(topic, aliases) and not is_heartbeats(topic, self.policy.separator)
 
     def wants(self, topic: str, aliases: Collection[str]) -> bool:
-        """Tell whether this flow should replicate `topic`.
+        """Return whether this flow should replicate `topic`.
 
-        A topic whose name says that it came through the target goes no further, as in MirrorMaker 2
+        A topic whose name shows that it came through the target goes no further, as in MirrorMaker 2
         (`MirrorSourceConnector.isCycle`), or active-active pairs would echo for ever.
 
         Args:

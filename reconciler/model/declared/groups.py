@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.model.names.selection import EVERYTHING, NameSelection, names
 
 USUALLY_EXCLUDED = ("__.*", "connect-.*", "console-consumer-.*")
-"""Groups that nobody moves, as MirrorMaker 2 has it (`DefaultGroupFilter`)."""
+"""Groups that are never moved, as MirrorMaker 2 has it (`DefaultGroupFilter`)."""
 
 ALWAYS_EXCLUDED = (r"anabranch\..*",)
 """The groups of flows themselves."""
@@ -26,7 +26,7 @@ _SHORTEST_SILENCE = 30.0
 
 
 def is_of_flows(group: str) -> bool:
-    """Tell whether a group is one of flows themselves."""
+    """Return whether a group is one of flows themselves."""
     return group in names(ALWAYS_EXCLUDED, any_text=True)
 
 
@@ -50,7 +50,7 @@ class LastLook:
 
 @dataclass(frozen=True)
 class GroupRules:
-    """What a flow says about consumer groups of its source.
+    """A flow's rules for consumer groups of its source.
 
     Attributes:
         include: names and regular expressions of groups; none takes none.
@@ -65,12 +65,12 @@ class GroupRules:
     interval: float = DEFAULT_INTERVAL
 
     def takes(self, group: str) -> bool:
-        """Tell whether a group is taken along."""
+        """Return whether a group is taken along."""
         return group in self._included and group not in self._excluded and not is_of_flows(group)
 
     @property
     def names_some(self) -> bool:
-        """Whether it says which groups are taken along, and not merely all."""
+        """Whether it names the groups that are taken along, and not merely all."""
         return any(item != EVERYTHING for item in self.include)
 
     def idle(self, there: Iterable[str]) -> list[str]:
@@ -87,7 +87,7 @@ class GroupRules:
 
     @property
     def longest_silence(self) -> float:
-        """Seconds after which groups that nobody has looked at are in trouble."""
+        """Seconds after which groups that were not checked are in trouble."""
         return max(_MISSED * self.interval, _SHORTEST_SILENCE)
 
     @classmethod

@@ -66,9 +66,11 @@ class Beyond:
             if topics
         ]
         message = f"at most {self.most:,} {_UNITS[self.limit]}, found {self.found:,}; {'; '.join(told)}"
-        remedy = "raise it where these are wanted, or exclude them"
+        remedy = "raise it to copy these, or exclude them"
         if self.limit == "growth":
-            remedy = "`anabranch apply` makes all of them at once; the next look makes more; exclude what is not wanted"
+            remedy = (
+                "`anabranch apply` creates all at once, the next refresh creates more; exclude what is not to be copied"
+            )
         return Problem("AB237", f"flow {self.flow}, limits.{self.limit}", message, remedy)
 
 

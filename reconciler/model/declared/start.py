@@ -1,4 +1,4 @@
-"""Where a copy begins whose position nobody has committed yet."""
+"""Where a copy without a committed position begins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Start:
     offsets: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def moves(self, topic: str) -> bool:
-        """Tell whether a copy of `topic` may begin elsewhere than the original."""
+        """Return whether a copy of `topic` may begin elsewhere than the original."""
         return self.at in ("latest", "timestamp") or bool(self.offsets_of(topic))
 
     def offsets_of(self, topic: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The whole declared topology: what `declare` hands to everybody else."""
+"""The whole declared topology: what `declare` hands to all other rooms."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Topology:
         name: the topology's name.
         clusters: by alias, in the order of declaration.
         flows: in the order of expansion; names are unique.
-        datacenters: those that something is declared of, by name.
-        owner: whose files these are; None where they do not say.
+        datacenters: those with a declaration, by name.
+        owner: of these files; None where none is declared.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Topology:
         return declared.spark if declared else Spark()
 
     def wave(self, alias: str) -> int:
-        """Return in which wave of a rollout a cluster is changed, from 1; who names none is in the last."""
+        """Return in which wave of a rollout a cluster is changed, from 1; a cluster without one is in the last."""
         known = {name: one.wave for name, one in self.datacenters.items() if one.wave is not None}
         return known.get(self.clusters[alias].datacenter, max(known.values(), default=0) + 1)
 
@@ -77,7 +77,7 @@ class Topology:
 
 
 def _told(cluster: Cluster) -> dict[str, Any]:
-    """Return the cluster without what changes no plan: from which replica somebody reads, its id, places in files."""
+    """Return the cluster without what changes no plan: its rack for reads, its id, places in files."""
     clients = replace(cluster.clients, places=())
     told: dict[str, Any] = portable(asdict(replace(cluster, rack=None, clients=clients)))
     del told["cluster_id"], told["place"]

@@ -52,15 +52,15 @@ _BACKTRACKING = {
 
 
 class BadPattern(ValueError):
-    """Text is no regular expression of Python's `re`; says why."""
+    """Text is no regular expression of Python's `re`; the message gives the reason."""
 
 
 class NotLinear(ValueError):
-    """A regular expression cannot be matched in linear time as `re` would match it; says why.
+    """A regular expression cannot be matched in linear time as `re` would match it; the message gives the reason.
 
     Attributes:
         remedy: what to do.
-        looks_around: whether it says what must not stand there, or must stand beside it.
+        looks_around: whether it has lookahead or lookbehind assertions.
     """
 
     def __init__(self, reason: str, remedy: str, looks_around: bool = False) -> None:
@@ -101,7 +101,7 @@ def group_numbers(pattern: str) -> tuple[int, dict[str, int]]:
 
 
 def empty_rounds(pattern: str) -> bool:
-    """Tell whether an expression has a group in a repetition of what may be empty.
+    """Return whether an expression has a group in a repetition of what may be empty.
 
     There `re` and RE2 differ in what the group has matched in the end: `(a*)*` of `aa` is empty, or `aa`.
 

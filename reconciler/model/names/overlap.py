@@ -1,4 +1,4 @@
-"""Whether some name is taken by several selections that say so by regular expressions, and which.
+"""Finds a name that several selections by regular expressions have in common.
 
 Each expression becomes an automaton; all are walked side by side over the characters that names may have, from the
 shortest name on. Where that ends without one that all take, there is none: they are provably disjoint.
@@ -67,7 +67,7 @@ class _Automaton:
         at = begin
         for index, (kind, value) in enumerate(nodes):
             if str(kind) == "AT":
-                # The whole name is matched: an anchor at its end says nothing, and elsewhere it is not understood.
+                # The whole name is matched: an anchor at its end has no effect, and elsewhere it is not supported.
                 if not (index == 0 and str(value).startswith("AT_BEGINNING")) and index != len(nodes) - 1:
                     raise TooManyStates
                 continue
@@ -118,7 +118,7 @@ def common_name(selections: Sequence[Selection]) -> str | None:
     Items that are plain names are left out: what these take is known without.
 
     Raises:
-        TooManyStates: nobody can tell.
+        TooManyStates: the automata are too large to decide.
     """
     return _common(tuple(dict.fromkeys(selections)))
 
@@ -166,7 +166,7 @@ def _as_expression(item: str) -> str:
 
 
 def _representatives(automata: Sequence[_Automaton]) -> str:
-    """Return one of those characters that no expression tells apart, for each such set, letters first."""
+    """Return one character of each set that all expressions treat alike, letters first."""
     classes = {characters for one in automata for steps in one.steps for characters, _ in steps}
     found: dict[tuple[bool, ...], str] = {}
     ordered = list(classes)

@@ -1,6 +1,6 @@
 """Names that we have on target clusters; permissions are granted for them.
 
-The replicator and the journals take them, `observe` asks whether they are allowed, `plan` says which must be.
+The replicator and the journals take them, `observe` reads whether they are allowed, `plan` decides which must be.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class StateNames(NamedTuple):
 
     Attributes:
         owned: what is ours there, what is in force, what is failed over, the lock of apply; `apply` alone writes it.
-        status: what each task says every second.
+        status: each task's heartbeat of every second.
         control: pauses, restarts, which task has which partition.
         copies: source topic ids and shifted runs of remote partitions.
         scratch: what the probe writes to; no journal.
@@ -58,7 +58,7 @@ def lease_group(topology: str, flow: str) -> str:
 
 
 def turn_group(topology: str, flow: str) -> str:
-    """Return the group of which the process is a member that looks after a flow's consumer groups."""
+    """Return the group that elects the process in charge of a flow's consumer groups."""
     return f"{lease_group(topology, flow)}:groups"
 
 
@@ -81,7 +81,7 @@ def probe_prefix(topology: str) -> str:
 
 
 SHARED_PROBE_NAMES = ("internal", "probe")
-"""What `probe_names` says beside the shared topics."""
+"""What `probe_names` returns beside the shared topics."""
 
 
 SYNCS_PREFIX = "mm2-offset-syncs"

@@ -39,7 +39,7 @@ class Pattern:
         self._narrow = _compiled(pattern, wide=False, groups=False, any_text=any_text)
 
     def fullmatch(self, name: str) -> bool:
-        """Tell whether the expression matches a whole name."""
+        """Return whether the expression matches a whole name."""
         if name.isascii():
             return self._narrow.fullmatch(_bytes(name)) is not None
         try:

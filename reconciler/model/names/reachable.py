@@ -1,7 +1,7 @@
 """Whether an expression can match any name that Kafka allows, and what in it stands against that.
 
-Names of topics and of their settings have ASCII letters, digits, `.`, `_` and `-` alone, so an expression that asks for
-anything else matches nothing, on every cluster and for ever. A part that asks for it between bars is as dead.
+Names of topics and of their settings have ASCII letters, digits, `.`, `_` and `-` alone, so an expression that requires
+anything else matches nothing, on any cluster. An alternative between bars that requires it is dead as well.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def dead_end(pattern: str) -> DeadEnd | None:
         character = _of(tree, tree.state.flags)
         least, most = tree.getwidth()
     except RecursionError:
-        # Too large to be matched, which is found by who translates it.
+        # Too large to be matched, which its translation to RE2 reports.
         return None
     if character:
         return DeadEnd(character)
     if not most:
         return DeadEnd(reason="matches empty text alone")
     if least > LONGEST_NAME:
-        return DeadEnd(reason=f"asks for at least {least} characters, Kafka allows {LONGEST_NAME}")
+        return DeadEnd(reason=f"needs at least {least} characters, Kafka allows {LONGEST_NAME}")
     return None
 
 

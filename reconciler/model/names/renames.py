@@ -33,11 +33,11 @@ class RenameRule:
     place: str = field(default="", compare=False)
 
     def matches(self, topic: str) -> bool:
-        """Tell whether the rule decides about `topic`."""
+        """Return whether the rule decides about `topic`."""
         return topic == self.pattern if is_literal(self.pattern) else compiled(self.pattern).fullmatch(topic)
 
     def renamed(self, topic: str) -> str | None:
-        """Return what `topic` is called; None where this rule says nothing of it."""
+        """Return the new name of `topic`; None where this rule does not match."""
         if not self.matches(topic):
             return None
         parts = references(self.pattern, self.replacement)
@@ -47,7 +47,7 @@ class RenameRule:
         return "".join(groups[part] if isinstance(part, int) else part for part in parts)
 
     def may_give(self, name: str) -> bool:
-        """Tell whether some topic could be called `name` by this rule."""
+        """Return whether some topic could be called `name` by this rule."""
         begin, *inner = GROUP.split(self.replacement)
         if not inner:
             return name == begin

@@ -38,22 +38,22 @@ _SAYS_SO = re.compile(r"(internal|replica)[)?$]*\Z")
 
 
 def is_literal(item: str) -> bool:
-    """Tell whether a list item is a plain name and not a regular expression."""
+    """Return whether a list item is a plain name and not a regular expression."""
     return LITERAL_NAME.fullmatch(item) is not None
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether a topic is one that no flow ever takes, for its name."""
+    """Return whether a topic is one that no flow ever takes, for its name."""
     return _RESERVED.search(name) is not None
 
 
 def is_internal(name: str) -> bool:
-    """Tell whether a topic is one that no flow takes unless its file names it."""
+    """Return whether a topic is one that no flow takes unless its file names it."""
     return is_reserved(name) or _INTERNAL.fullmatch(name) is not None
 
 
 def means_internal(item: str) -> bool:
-    """Tell whether an item of an include list names topics that are usually left behind: each of its alternatives does.
+    """Return whether an item of an include list names topics that are usually left behind: all its alternatives do.
 
     A plain name means itself. An expression does where it ends in `internal` or `replica`: `.*` means none of them.
     """
@@ -148,7 +148,7 @@ def names(items: tuple[str, ...], any_text: bool = False) -> NameSelection:
 
 
 def any_matches(items: tuple[str, ...], name: str) -> bool:
-    """Tell whether one of some names and regular expressions matches the whole name of a topic or setting."""
+    """Return whether one of some names and regular expressions matches the whole name of a topic or setting."""
     return name in names(items)
 
 
@@ -179,19 +179,19 @@ class Selection:
         return names(tuple(filter(means_internal, self.include)))
 
     def matches(self, name: str) -> bool:
-        """Tell whether the topic `name` is chosen."""
+        """Return whether the topic `name` is chosen."""
         if name not in self._included or name in self._excluded:
             return False
         return not is_internal(name) or (not is_reserved(name) and name in self._meaning_internal)
 
     def leaves_behind(self, name: str) -> bool:
-        """Tell whether the topic `name` would be chosen, and is not as its name looks like that of an internal one."""
+        """Return whether the topic `name` would be chosen, and is not as its name resembles an internal one."""
         if not is_internal(name) or is_reserved(name) or name in self._meaning_internal:
             return False
         return name in self._included and name not in self._excluded
 
     def against(self, name: str) -> str | None:
-        """Say which item stands against the topic `name`; None where it is chosen."""
+        """Return the item that stands against the topic `name`; None where it is chosen."""
         for kind, items in (("never taken", names(ALWAYS_EXCLUDED)), ("excluded", self._excluded)):
             item = items.first(name)
             if item is not None:

@@ -22,7 +22,7 @@ _UNKNOWN_CHARACTER = re.compile(r"[^a-zA-Z0-9._-]")
 
 
 def name_fault(name: str) -> str | None:
-    """Say why Kafka takes no topic of this name, in words that follow "its name"; None where it does."""
+    """Return why Kafka takes no topic of this name, in words that follow "its name"; None where it does."""
     if not name:
         return "is empty"
     if name in (".", ".."):
@@ -35,14 +35,14 @@ def name_fault(name: str) -> str | None:
 
 
 def is_heartbeats(topic: str, separator: str) -> bool:
-    """Tell whether a topic holds heartbeats, of its own cluster or of another one."""
+    """Return whether a topic holds heartbeats, of its own cluster or of another one."""
     return topic == HEARTBEATS or topic.endswith(separator + HEARTBEATS)
 
 
 def is_mirrors_own(topic: str, separator: str) -> bool:
-    """Tell whether a topic holds what MirrorMaker 2 keeps, or we do in its format: checkpoints, or offset syncs.
+    """Return whether a topic holds what MirrorMaker 2 keeps, or we do in its format: checkpoints, or offset syncs.
 
-    Under most separators these names are internal to everybody; `_` makes them `a_checkpoints_internal`.
+    Under most separators these names are internal to all tools; `_` makes them `a_checkpoints_internal`.
     """
     # With the prefix of its source even a topic of this bare name would become one of checkpoints.
     if f"{separator}{topic}".endswith(separator.join(("", *CHECKPOINTS_SUFFIX))):

@@ -39,7 +39,7 @@ class LogBounds:
         return self if committed else replace(self, stable=self.end)
 
     def holds(self, offset: int) -> bool:
-        """Tell whether a reader may stand at an offset: in the log, or right behind it."""
+        """Return whether a reader may stand at an offset: in the log, or right behind it."""
         return self.start <= offset <= self.end
 
     def clamped(self, offset: int) -> int:
@@ -58,9 +58,9 @@ class Committed:
         topic: the topic.
         partition: its number.
         offset: the next one to be read.
-        metadata: what was said with it.
+        metadata: the text that was committed with it.
         epoch: the leader epoch that was committed with it; None without one.
-        bounds: of the log; None where nobody knows, as for a topic that is gone.
+        bounds: of the log; None where they are unknown, as for a topic that is gone.
     """
 
     group: str
@@ -102,7 +102,7 @@ class Position:
         metadata: the note that is committed with it; empty with identical offsets, where nothing is committed.
         remote: the remote topic.
         mode: `identical`: the position is the remote log's end; `translated`: it is committed in the flow's group.
-        bounds: of the log at the source; None where nobody knows.
+        bounds: of the log at the source; None where they are unknown.
     """
 
     flow: str
@@ -146,20 +146,20 @@ COLUMNS: dict[Kind, tuple[str, ...]] = {
     "group": tuple(Committed("", "", 0, 0).cells()),
     "flow": tuple(Position("", "", 0, 0, "", "", "").cells()),
 }
-"""What is told of each row, in this order; the first four are needed to write it."""
+"""The columns of each row, in this order; the first four are needed to write it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An offset that somebody asks for.
+    """A requested offset.
 
     Attributes:
         owner: the group, or the flow.
         topic: the topic; of a flow the original.
         partition: its number.
         offset: where to stand.
-        metadata: what to say with it.
-        where: names the place that asks for it, such as `offsets.csv:3`.
+        metadata: the text to commit with it.
+        where: the place that requests it, such as `offsets.csv:3`.
     """
 
     owner: str
@@ -186,7 +186,7 @@ class Move:
         before: what is committed now; None where nothing is.
         after: what is to be.
         asked: what was asked for: another one where it is clamped.
-        metadata: what is said with it.
+        metadata: the text that is committed with it.
     """
 
     owner: str

@@ -2,7 +2,7 @@
 
 With identical offsets a copy has one run without a shift and this file has nothing to do. A run that is shifted begins
 where a broker wrote a transaction marker twice, or where lost records could not be filled in; it ends where a gap heals
-it. `state` keeps the runs, the takeover reads and extends them, whoever moves a consumer translates through them.
+it. `state` keeps the runs, the takeover reads and extends them, and offsets of consumers are translated through them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.model.base.shape import COUNT, ID, PARTITION, Misfit, fields, flag, listed, maybe, row, whole
 
-# What a takeover looks at stands near the end: so many ranges, and offsets in all of them, which it holds in memory.
+# What a takeover reads stands near the end: so many ranges, and offsets in all of them, which it holds in memory.
 _MOST_ASIDE, _MOST_OFFSETS_ASIDE = 1_000, 1_000_000
 _HANDED = listed(whole())
 
@@ -73,7 +73,7 @@ class Runs:
         """
         index = bisect_right(self.runs, offset, key=lambda run: run.source)
         translated = offset + self._before(index).shift
-        # In a gap, a run that begins behind it may begin lower than the shift of the run before would say.
+        # In a gap, a run that begins behind it may begin lower than the shift of the run before implies.
         return min(translated, self.runs[index].target) if index < len(self.runs) else translated
 
     def to_source(self, offset: int) -> int:
@@ -99,7 +99,7 @@ class Handed:
 
     Attributes:
         end: its end when it was handed over.
-        producers: ids of all producers that it had then: none of them owns the copy, whoever it was.
+        producers: ids of all producers that it had then: none of them owns the copy.
     """
 
     end: int
@@ -118,7 +118,7 @@ class CopyRecord:
         aside: source offsets of the newest records that were put aside instead of copied: ranges, each with the
             offset behind it, in order.
         is_begun: whether a position of it was committed, or a record written.
-        handed: how its log was handed to us; None where nobody but owners of the copy ever wrote to it.
+        handed: how its log was handed to us; None where only owners of the copy ever wrote to it.
         partitions: how many partitions the original had when a position of this one was first committed; 0 while
             unknown, as where an older release did that.
     """
@@ -141,7 +141,7 @@ class CopyRecord:
         return max(self.origin, self.handed.end if self.handed else 0)
 
     def with_what_is_known(self, known: CopyRecord | None) -> CopyRecord:
-        """Return what is known of a copy of these two topics; this, where that speaks of others or says nothing."""
+        """Return what is known of a copy of these two topics; this, where that is about others or empty."""
         same = known is not None and (known.source_id, known.target_id) == (self.source_id, self.target_id)
         return known if known is not None and same else self
 

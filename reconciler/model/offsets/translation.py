@@ -28,12 +28,12 @@ class Translated(NamedTuple):
     """What an offset is on the other side.
 
     Attributes:
-        offset: where to go on; None where nobody should be moved.
+        offset: where to go on; None where no consumer should be moved.
         how: `record`: a record stands there, or stood there before it was compacted away. `end`: all before it is
             copied; what comes next is the next to be read. `ahead`: it is further than the copy, so this is the end of
             what is there, and what is copied later would be read again. `expired`: that place is deleted already.
-            `unknown`: nothing tells it.
-        why: in words, where there is more to say.
+            `unknown`: it cannot be determined.
+        why: in words, where there is more to report.
     """
 
     offset: int | None

@@ -31,7 +31,7 @@ State = Literal["equal", "different", "incomplete", "unfinished"]
 NOWHERE = -1
 """An offset where there is none."""
 
-# How many differences of a partition are told one by one; the others are counted.
+# How many differences of a partition are listed; the others are counted.
 MOST_TOLD = 10
 
 
@@ -92,7 +92,7 @@ class Findings:
 
     Attributes:
         counts: how much was compared.
-        told: the first differences, in the order of the log.
+        told: the listed, first differences, in the order of the log.
         by_kind: of how many records each kind of difference is.
     """
 

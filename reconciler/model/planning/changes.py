@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 OUT_OF_REACH = "AB446"
-"""The code of what is said of a cluster where flows may be in force, and that nobody could ask."""
+"""The code of the notice that a cluster where flows may be in force could not be reached."""
 
 Subject = Literal["flow", "cluster", "topology"]
-"""Of what a declaration says something: of a flow, of how a cluster is reached, or of all together."""
+"""The subject of a declaration: a flow, how a cluster is reached, or all together."""
 
 Fate = Literal["begins", "changes", "ends"]
 """What becomes of it; clusters and the topology change."""

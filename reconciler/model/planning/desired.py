@@ -1,4 +1,4 @@
-"""What a topology asks for on a target cluster: its remote topics, complete to the last setting.
+"""What a topology declares on a target cluster: its remote topics, complete to the last setting.
 
 `plan` derives these values from the declaration and the observed sources; both provisioners carry them out.
 """
@@ -41,7 +41,7 @@ class TopicSetting:
     floor: bool = False
 
     def accepts(self, found: str | None) -> bool:
-        """Tell whether the value found at the target will do."""
+        """Return whether the value found at the target will do."""
         if found is None:
             return False
         if self.floor and _is_number(found) and _is_number(self.value):
@@ -156,7 +156,7 @@ def canonical(value: str) -> str:
 
 
 def same_configs(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Tell whether two topics have the same settings, however their values are written."""
+    """Return whether two topics have the same settings, however their values are written."""
     return one.keys() == other.keys() and all(canonical(one[key]) == canonical(other[key]) for key in one)
 
 

@@ -45,7 +45,7 @@ class Drift:
         topology: its name.
         looked_at: aliases of the targets that answered.
         drifted: what is different there.
-        unseen: why the others could not be looked at; nothing is said of them.
+        unseen: why the others could not be read; nothing is reported of them.
     """
 
     topology: str

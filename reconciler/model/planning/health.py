@@ -1,4 +1,4 @@
-"""What `doctor` looks at and what it says: facts of this machine and of live clusters, and checks with a verdict.
+"""What `doctor` reads and reports: facts of this machine and of live clusters, and checks with a verdict.
 
 `observe` and `replicator` gather facts, `plan` judges them, `report` prints the checks.
 """
@@ -50,12 +50,12 @@ class Machine:
 
 @dataclass(frozen=True)
 class BrokerSeen:
-    """One broker of a cluster, at the address that it tells clients.
+    """One broker of a cluster, at the address that it advertises.
 
     Attributes:
         node: its id.
         address: `host:port`.
-        trouble: why nobody answers there; empty where somebody does.
+        trouble: why no broker answers there; empty where one does.
     """
 
     node: int
@@ -80,11 +80,11 @@ class ClockSeen:
 
 @dataclass(frozen=True)
 class Rights:
-    """What our user may do on one cluster, as far as it tells.
+    """What our user may do on one cluster, as far as the cluster reports it.
 
     Attributes:
-        operations: by kind and name of a resource: operations that are allowed; None where the cluster does not tell.
-            What does not exist yet, so that nobody can tell, is left out.
+        operations: by kind and name of a resource: operations that are allowed; None where the cluster does not report
+            them. What does not exist yet, so that it is unknown, is left out.
     """
 
     operations: Mapping[tuple[ResourceKind, str], frozenset[str] | None] = field(default_factory=dict)

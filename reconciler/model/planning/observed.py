@@ -48,9 +48,9 @@ class ObservedTopic:
         replication_factor: of its first partition.
         configs: the topic-level configuration alone, never what brokers default to.
         effective: the values in force, wherever they come from, of the keys in `EFFECTIVE_KEYS` and `PASSAGE_KEYS`.
-        starts: where the partitions' logs begin; empty when nobody asked.
-        ends: where they end (the high watermarks); empty when nobody asked.
-        operations: what we may do with it; None when the cluster did not say.
+        starts: where the partitions' logs begin; empty when they were not requested.
+        ends: where they end (the high watermarks); empty when they were not requested.
+        operations: what we may do with it; None when the cluster did not report it.
         fewest_replicas: of the partition that has the fewest; None where all have as many as the first.
     """
 
@@ -83,7 +83,7 @@ class ObservedTopic:
         return sum(end - start for n in range(self.partitions) for start, end in [self.bounds(n) or (0, 0)])
 
     def lacks(self, operations: Iterable[str]) -> tuple[str, ...]:
-        """Return which of these operations we may not do with it, as far as the cluster said."""
+        """Return which of these operations we may not do with it, as far as the cluster reported them."""
         return () if self.operations is None else tuple(one for one in operations if one not in self.operations)
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class RefusedValue:
     Attributes:
         key: the setting.
         value: what is declared.
-        reason: what the cluster says.
+        reason: the cluster's error message.
     """
 
     key: str
@@ -130,24 +130,23 @@ class ObservedCluster:
         down: ids of those that are.
         names: of all its topics that the user may see.
         topics: those that a flow takes, fills, or has filled, by name.
-        topic_keys: the topic-level configuration keys that its brokers know; empty when they would not say.
+        topic_keys: the topic-level configuration keys that its brokers have; empty when they did not report them.
         timestamp_keys: those of them that bound timestamps.
         owned: ownership records by topic name; of targets only.
         in_force: which declaration of the topology is in force there; of targets only.
-        declaration: what that says; None where it is not recorded. It is not written down.
+        declaration: its content; None where it is not recorded. It is not written down.
         aliases: under which other names something of the topology is in force there; of targets only.
         failed_over: which flows of the topology are on record there as failed over, by name; of targets only.
         access: what we may do there.
-        acls: who may do what with its topics, where flows follow ACLs.
+        acls: those of its topics, where flows follow ACLs.
         journals: names of the topics that hold the topology's state there, whether they exist or not, that of
             ownership first; of targets only.
-        groups: names of its consumer groups that the user may see; None where they were not asked for, or not told.
-        default_replicas: how many replicas it gives topics of which nobody says it; None where it was not asked, or did
-            not tell.
+        groups: names of its consumer groups that the user may see; None where they were not requested, or not reported.
+        default_replicas: its `default.replication.factor`; None where it was not requested, or not reported.
         refused_values: settings that flows into it declare, and that it would not take; of targets only.
         unasked_values: why it could not be asked for them; empty where it was.
         state_replicas: how many replicas topics have that hold state of the topology there, by name; of targets only.
-        remembered: what the records of copies say of topics there that nobody has on record as owned; of targets only.
+        remembered: what the records of copies prove of topics there without an ownership record; of targets only.
         state_policies: the `cleanup.policy` of the topology's journals there, by name; of targets only, and of those
             that we may ask for it.
     """
@@ -187,7 +186,7 @@ class ObservedCluster:
         return not self.cluster_id
 
     def knows_key(self, key: str) -> bool:
-        """Tell whether the brokers take this topic-level key, as far as they said."""
+        """Return whether the brokers take this topic-level key, as far as they reported it."""
         return not self.topic_keys or key in self.topic_keys
 
     def to_json(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Outcome:
         not_in_force: why it was not, where it was tried in vain.
         closed: aliases of the targets where nothing is in force any more, as what was made there is destroyed.
         is_part: whether only a part of what is declared was planned, so that nothing was to be put in force.
-        stopped: why the rest was not begun: the wave before is not well, or somebody interrupted it.
+        stopped: why the rest was not begun: the wave before is not well, or the user interrupted it.
     """
 
     done: list[Step] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Outcome:
         return tuple(one.step for one in self.failed if isinstance(one.step, CreateTopic | TopicChange))
 
     def holds_back(self, plan: Plan) -> bool:
-        """Tell whether something keeps a plan's declaration from coming into force.
+        """Return whether something keeps a plan's declaration from coming into force.
 
         One topic that could not be made or changed does not: its flows copy the others, and try it again. Whatever
         concerns more than it does, and so does a target where no topic is left that could be copied.
@@ -105,7 +105,7 @@ class Growth:
         outcome: of the steps that made topics or let them grow.
         left_out: by original topic, why it must not be copied.
         hindered: by original topic, why nothing can be done for it now.
-        translated: the original topics whose copies have offsets of their own; None where nobody could tell.
+        translated: the original topics whose copies have offsets of their own; None where that is unknown.
         beyond: what the flow's limits leave out.
         problems: why nothing at all was made.
     """

@@ -15,7 +15,7 @@ RemovalReason = Literal["destroyed", "flow-gone", "not-taken", "renamed"]
 flow gives the copy another name now."""
 
 DeletionKind = Literal["topic", "acl"]
-"""What is deleted only where somebody allows it: topics of ours, and ACLs that others granted on them."""
+"""What is deleted only where the user allows it: topics of ours, and ACLs that others granted on them."""
 DELETION_KINDS: tuple[DeletionKind, ...] = get_args(DeletionKind)
 
 

@@ -18,11 +18,11 @@ from reconciler.model.recorded.declaration import Declared
 
 ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
 """Why a setting changes: it changed at the source since the last apply, or at the target; the last apply did not set
-it; or nothing asks for it any longer."""
+it; or nothing declares it any longer."""
 
 OwnershipReason = Literal["interrupted", "flow-renamed", "grown", "adopted", "made-anew", "rebuilt"]
 """Why an ownership record is written alone: an apply was killed before it could; the flow has another name now;
-somebody added partitions to the remote topic, which never become fewer; it stood there before, and is taken over;
+partitions were added to the remote topic, which never become fewer; it stood there before, and is taken over;
 its original was made anew, and the copy goes on with that; or it was lost, and the records of copies prove it."""
 
 RevocationCause = Literal["gone", "unfollowed", "wide"]
@@ -96,7 +96,7 @@ class ConfigChange:
     Attributes:
         key: Kafka's name of it.
         old: the topic-level value found; None when there is none.
-        new: the value wanted; None returns it to the brokers' default.
+        new: the desired value; None returns it to the brokers' default.
         reason: why.
     """
 
@@ -144,7 +144,7 @@ class _OneAcl:
 
 @dataclass(frozen=True)
 class GrantAcl(_OneAcl):
-    """Allow or deny somebody to read copies, as the originals do; or allow the replicator what it needs."""
+    """Allow or deny a principal to read copies, as the originals do; or allow the replicator what it needs."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class RevokeAcl(_OneAcl):
     Attributes:
         is_kept: whether it stays, as another topology has granted it too; then only our record of it goes.
         with_topic: whether it goes because its topic is deleted; otherwise as the originals no longer have it.
-        is_foreign: whether somebody else granted it on a copy of ours; that takes `--allow-delete`.
+        is_foreign: whether another principal granted it on a copy of ours; that takes `--allow-delete`.
         cause: why, where it follows originals and its topic stays.
     """
 
@@ -169,7 +169,7 @@ AclChange = GrantAcl | RevokeAcl
 
 
 def comes_before_topics(step: AclChange, made: Collection[str]) -> bool:
-    """Tell whether a change of ACLs must be carried out before topics are made.
+    """Return whether a change of ACLs must be carried out before topics are made.
 
     No copy may come into being while an ACL covers it that is to be revoked, and nothing is granted on one before it is
     there: until then its name is free for others.
@@ -190,13 +190,13 @@ Step = CreateInternalTopic | CreateTopic | TopicChange | AclChange | Removal
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that the plan leaves as it is, or cannot do, and says.
+    """Something that the plan leaves as it is, or cannot do, and reports.
 
     Attributes:
         subject: the topic or flow it is about.
         message: what and why.
         pattern: the message with `{}` for each word of it that is this subject's own; empty where it has none. Printers
-            say what has the same pattern once.
+            print notices of one pattern once.
         own: these words.
     """
 
@@ -298,7 +298,7 @@ class ClusterPlan:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether another declaration is in force, and what it says is not recorded."""
+        """Whether another declaration is in force whose content is not recorded."""
         return self.declared is not None and self.declared.is_unknown
 
 
@@ -361,7 +361,7 @@ class Plan:
         return sum(isinstance(step, DeleteTopic | RevokeAcl) for step in self.steps)
 
     def deletions(self, kind: DeletionKind, alias: str | None = None) -> int:
-        """Return how many things are deleted that somebody must allow, on one cluster or on all."""
+        """Return how many deletions need a permission of the user, on one cluster or on all."""
         return sum(
             (isinstance(step, DeleteTopic) if kind == "topic" else isinstance(step, RevokeAcl) and step.is_foreign)
             and alias in (None, step.cluster)
@@ -372,7 +372,7 @@ class Plan:
     def to_change(self) -> int:
         """How many existing topics are changed, each counted once, and records of topics that are gone.
 
-        And what else of the declaration changes, by flow, cluster and topology; where nobody knows, once for a target.
+        And what else of the declaration changes, by flow, cluster and topology; where it is unknown, once for a target.
         """
         changed = {(step.cluster, step.name) for step in self.steps if isinstance(step, TopicChange | ForgetTopic)}
         return len(changed) + self._changing("changes") + sum(cluster.is_unknown for cluster in self.clusters)

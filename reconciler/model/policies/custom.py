@@ -1,7 +1,7 @@
 """Policies that users write in Python: found by their entry point, asked with care.
 
-A topology names an entry point of the group `anabranch.policies`, never a module: only what somebody has installed
-can run. `ReplicationPolicy` asks here; whatever a class does wrong becomes a `PolicyFault` with words for people.
+A topology names an entry point of the group `anabranch.policies`, never a module: only installed packages
+can run. `ReplicationPolicy` calls it; whatever a class does wrong becomes a `PolicyFault` with a readable message.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from reconciler.model.base.installed import NotInstalled, load, told
 GROUP = "anabranch.policies"
 
 Options: TypeAlias = tuple[tuple[str, str], ...]
-"""What a topology says under `policy.options`, in the order of the keys."""
+"""What a topology declares under `policy.options`, in the order of the keys."""
 
 
 class NamingPolicy(Protocol):
     """What a policy class must have. It is called once with the options of the topology, a mapping of texts.
 
     One more method is not required, `upstream(self, remote: str) -> tuple[str, str] | None`: the alias of the cluster
-    that a topic of this name was copied from and its name there, or None where the name does not say. With it a topic
-    that came through a flow's target goes no further, as under the default policy.
+    that a topic of this name was copied from and its name there, or None where the name does not show it. With it a
+    topic that came through a flow's target goes no further, as under the default policy.
 
     Methods must give the same answer whenever they are asked, in every process, and may be called by several threads.
     """
@@ -38,7 +38,7 @@ class NamingPolicy(Protocol):
 
 
 class PolicyFault(Exception):
-    """A policy class cannot be used, or gives no usable answer; the text says why."""
+    """A policy class cannot be used, or gives no usable answer; the message gives the reason."""
 
 
 @lru_cache(maxsize=64)
@@ -94,7 +94,7 @@ def remote_topic(name: str, options: Options, source: str, topic: str) -> str:
 
 @lru_cache(maxsize=65536)
 def upstream(name: str, options: Options, remote: str) -> tuple[str, str] | None:
-    """Return the alias and the topic that a name says it was copied from; None where it does not say.
+    """Return the alias and the topic from which a topic was copied by its name; None where the name does not show it.
 
     Raises:
         PolicyFault: the class cannot be used, fails, or gives something else than two texts.

@@ -1,4 +1,4 @@
-"""How remote topics are named, and what a name says about where a topic came from."""
+"""How remote topics are named, and which source a remote name stands for."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class ReplicationPolicy(DeclaredPolicy):
         return self._type.fault()
 
     def fault(self, source_alias: str, topic: str) -> str | None:
-        """Say why the copy of `topic` has no name that could be used; None where it has one."""
+        """Return why the copy of `topic` has no name that could be used; None where it has one."""
         try:
             remote = self.remote_topic(source_alias, topic)
             self._upstream(topic, ())
@@ -127,27 +127,27 @@ class ReplicationPolicy(DeclaredPolicy):
         return None
 
     def never_copies(self, topic: str) -> bool:
-        """Tell whether a topic is one of MirrorMaker 2's own, by its separator: no flow takes one."""
+        """Return whether a topic is one of MirrorMaker 2's own, by its separator: no flow takes one."""
         return is_mirrors_own(topic, self.separator)
 
     def original(self, source_alias: str, remote: str) -> str | None:
-        """Return which topic of `source_alias` the name `remote` says it is the copy of; None where it does not say."""
+        """Return the topic of `source_alias` whose copy is named `remote`; None where the name does not show it."""
         if self.keeps_names and not is_heartbeats(remote, self.separator):
             return remote
         try:
             said = self._upstream(remote, (source_alias,))
-            # By a rule it may have another name than the prefix says.
+            # By a rule it may have another name than the prefix suggests.
             is_so = said and said[1] and said[0] == source_alias and self.remote_topic(*said) == remote
         except PolicyFault:
             return None
         return said[1] if said and is_so else None
 
     def may_name(self, source_alias: str, remote: str) -> bool:
-        """Tell whether some topic of `source_alias` could have the copy `remote`."""
+        """Return whether some topic of `source_alias` could have the copy `remote`."""
         return self.original(source_alias, remote) is not None or self._type.may_name(remote)
 
     def hops(self, topic: str, aliases: Collection[str]) -> tuple[str, ...]:
-        """Return the aliases that a topic's name says it came through, nearest first.
+        """Return the aliases in a topic's name, through which it came, nearest first.
 
         Args:
             topic: a name on some cluster, such as `b.a.orders`.
@@ -163,12 +163,12 @@ class ReplicationPolicy(DeclaredPolicy):
                 seen.add(topic)
                 found.append(alias)
         except PolicyFault:
-            # `fault` tells of it, and then the topic is not taken at all.
+            # `fault` reports it, and then the topic is not taken at all.
             pass
         return tuple(found)
 
     def _upstream(self, topic: str, aliases: Collection[str]) -> tuple[str, str] | None:
-        """Return the cluster of `aliases` that a name says it was copied from, and the name there."""
+        """Return the cluster of `aliases` from which a topic was copied according to its name, and the name there."""
         if is_heartbeats(topic, self.separator):
             return without_prefix(topic, self.separator, aliases)
         return self._type.upstream(topic, aliases)

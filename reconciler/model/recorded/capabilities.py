@@ -1,6 +1,6 @@
 """What a target cluster was seen to do: the probe's findings, as values.
 
-`replicator.gaps.probe` finds them, `state` remembers them. Kafka's own brokers do all of it; others that speak its
+`replicator.gaps.probe` finds them, `state` remembers them. Kafka's own brokers do all of it; others with its
 protocol may not, and then identical offsets cannot be held there.
 """
 
@@ -17,10 +17,10 @@ from reconciler.model.base.shape import TEXT, TIME, WORD, fields, listed, one_of
 class Capability(StrEnum):
     """One thing that the replicator may rely on."""
 
-    LOG_END = "log-end"  # the log end is told by OffsetForLeaderEpoch
+    LOG_END = "log-end"  # OffsetForLeaderEpoch returns the log end
     REPEAT = "repeat"  # a repeated batch is answered with where the first one stands
     SEQUENCE = "sequence"  # a batch that leaves a gap in the sequence is refused
-    PRODUCERS = "producers"  # DescribeProducers tells the last sequence
+    PRODUCERS = "producers"  # DescribeProducers returns the last sequence
     MARKERS = "markers"  # we may write transaction markers, and each takes one offset
     TRANSACTIONS = "transactions"  # an empty aborted transaction takes one offset
 
@@ -34,7 +34,7 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     FAILS = "fails"
-    REFUSED = "refused"  # a permission is missing, so nobody knows
+    REFUSED = "refused"  # unknown, as a permission is missing
 
 
 @dataclass(frozen=True)

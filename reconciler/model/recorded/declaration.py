@@ -1,7 +1,7 @@
-"""Which declaration is in force at a target: what it says, its digest, and the history of what `apply` put in force.
+"""Which declaration is in force at a target: its content, its digest, and the history of what `apply` put in force.
 
-`apply` puts one in force, `state` keeps it with the history, `replicate` asks whether its own digest is the one, and
-`plan` compares what it says with what the files say now.
+`apply` puts one in force, `state` keeps it with the history, `replicate` checks whether its own digest is the one, and
+`plan` compares its content with the files as they are now.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reconciler.model.declared.topology import Topology
 _FORM = 1
 _KEPT = 50
 DESTROYED = "destroyed"
-"""Put in force instead of a digest where everything was destroyed: nobody's declaration is this one."""
+"""Put in force instead of a digest where everything was destroyed: no declaration has this digest."""
 MOVED = "moved"
 """Put in force in the shared journals of a target when those of a topology were moved to topics of its own."""
 
@@ -37,7 +37,7 @@ class Declaration:
     """What a topology declares for one target, in one form: what its digest is made of.
 
     Nothing in it is secret, and no reference is resolved: machines where one leads elsewhere have one declaration.
-    Fields with their defaults are left out, so that a field that a later release knows changes nothing.
+    Fields with their defaults are left out, so that a field of a later release changes nothing.
 
     Attributes:
         topology: its name.
@@ -104,8 +104,9 @@ def _anything(value: Any) -> Any:
 def declaration_into(topology: Topology, target: str) -> Declaration:
     """Return what a topology declares for one target.
 
-    It says what is copied to where and how. How clients authenticate and administer is no part of it, as whoever
-    applies often is not whoever replicates; nor are data centres, places in files, and any order that means nothing.
+    It has what is copied to where and how. How clients authenticate and administer is no part of it, as the principal
+    that applies often is not the one that replicates; nor are data centres, places in files, and any order without
+    a meaning.
     """
     flows = topology.flows_into((target,))
     used = sorted({target, *(flow.source for flow in flows)})
@@ -167,7 +168,7 @@ class InForce:
         digest: of the declaration, for the target where this stands; or `DESTROYED`.
         since: seconds since 1970.
         by: whose `apply` it was, as `user@host`.
-        owner: whose files they were, as these say; None where they do not.
+        owner: of the files, as declared in them; None where it is not.
         targets: aliases of all targets of the topology, as far as is recorded.
     """
 
@@ -179,11 +180,11 @@ class InForce:
 
     @property
     def is_declared(self) -> bool:
-        """Whether it is somebody's declaration, and not the end of one."""
+        """Whether it is a declaration, and not the end of one."""
         return self.digest not in (DESTROYED, MOVED)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what reports tell of it."""
+        """Return its form in reports."""
         return {"digest": self.digest, "since": self.since, "by": self.by, "owner": self.owner}
 
     def __str__(self) -> str:
@@ -232,7 +233,7 @@ class DeclarationHistory:
         """
         # Releases to come may keep more.
         entries = fields(value, {"history": listed(_in_force, 100 * _KEPT)})["history"]
-        # A later release may tell it in another form, and then its digest still counts.
+        # A later release may write it in another form, and then its digest still counts.
         told = fits(Declaration.from_json, value.get("declared"))
         is_newest = told is not None and bool(entries) and told.digest == entries[-1].digest
         return cls(entries, told if is_newest else None)
@@ -243,7 +244,7 @@ class DeclarationHistory:
         return self.entries[-1] if self.entries else None
 
     def standing(self, digest: str) -> DeclarationStanding:
-        """Tell how a digest stands to the one in force."""
+        """Compare a digest with the one in force."""
         if self.in_force is None:
             return DeclarationStanding.ALONE
         if digest == self.in_force.digest:
@@ -258,7 +259,7 @@ class DeclarationHistory:
         """Return why flows with this digest must not run; None where they may: it is in force, or nothing ever was.
 
         Args:
-            digest: of the declaration that whoever asks has.
+            digest: of the caller's declaration.
             where: names the target.
         """
         standing = self.standing(digest)
@@ -295,7 +296,7 @@ class Declared:
         in_force: what is in force; None when nothing ever was.
         declaration: that was planned; None for `DESTROYED`.
         former: the declaration that is in force; None where that is not recorded, or nothing is.
-        owner: whose files they are, as these say.
+        owner: of the files, as declared in them.
         targets: aliases of all targets of the topology.
     """
 

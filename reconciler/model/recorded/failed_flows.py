@@ -1,4 +1,4 @@
-"""Which flows rest because they are failed over: their file says so, or a record at their target.
+"""Which flows rest because they are failed over: by their file, or by a record at their target.
 
 One of the two suffices. The gate, `plan` and `status` ask here, so that all of them mean the same flows. Pure.
 """
@@ -13,11 +13,11 @@ from reconciler.model.recorded.failover import FailedOver
 
 
 def failed_flows(flows: Iterable[Flow], on_record: Mapping[str, FailedOver]) -> dict[str, FailedOver | None]:
-    """Return which of some flows are failed over, by name, each with its record; None where only its file says so.
+    """Return which of some flows are failed over, by name, each with its record; None where only its file declares it.
 
     Args:
         flows: into one target.
-        on_record: by flow, what the journal of that target says.
+        on_record: by flow, the record in that target's journal.
     """
     return {flow.name: on_record.get(flow.name) for flow in flows if flow.failed_over or flow.name in on_record}
 
@@ -30,8 +30,8 @@ def needless_sources(
     Args:
         flows: those into the targets in question; of those that are not enabled the targets matter alone.
         silent: aliases of the clusters that do not answer.
-        on_record: asked for a target whose file does not say it all; returns the names of the flows that are on record
-            there as failed over, none where it does not answer.
+        on_record: called for a target whose file does not declare it for all; returns the names of the flows that
+            are on record there as failed over, none where it does not answer.
     """
     sources = frozenset(silent) - {flow.target for flow in flows}
     running = [flow for flow in flows if flow.enabled and flow.source in sources]
@@ -44,7 +44,7 @@ def why_resting(flow: str, state: FailedOver | None) -> str:
 
     Args:
         flow: name of the flow.
-        state: its record; None where only its file says so.
+        state: its record; None where only its file declares it.
     """
     if state is None:
         return "failed over, as its file declares (failed-over: true): nothing is copied"
@@ -57,5 +57,5 @@ def why_resting(flow: str, state: FailedOver | None) -> str:
 
 
 def since(state: FailedOver) -> str:
-    """Return since when a flow is failed over, and by whom: `since 2026-11-23 04:00:00 UTC by ops@host`."""
+    """Return the time at which a flow was failed over, and the user: `since 2026-11-23 04:00:00 UTC by ops@host`."""
     return f"since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(state.since))} by {state.by}"

@@ -14,8 +14,8 @@ from reconciler.model.names.selection import names
 from reconciler.model.recorded.placed import Placed
 
 Phase = Literal["ending", "over", "returning"]
-"""`ending`: the flow is to end, nobody was moved yet; `over`: everybody is at the target; `returning`: what came there
-is copied back. In none of them the flow runs."""
+"""`ending`: the flow is to end, no group was moved yet; `over`: consumers and producers are at the target; `returning`:
+what came there is copied back. In none of them the flow runs."""
 
 
 Anew = Literal["", "wanted", "made"]
@@ -46,7 +46,7 @@ class Cut:
             stands behind these was written later by others.
         is_handed: whether a failback has handed the original's log to the flow that copies back.
         anew: whether the original is made anew, for its copy to be copied back as a whole: empty for no.
-        notes: by partition what was said with the position, or would have been: of which topics it is, and up to which
+        notes: by partition the metadata of the position, or what it would have been: its topics, and up to which
             leader epoch the source was read; `replicator.partition.offset_metadata` reads it. Empty where an older
             release made the cut.
     """
@@ -75,7 +75,7 @@ class Cut:
         return cls(is_handed=known.pop("handed"), **known)
 
     def note(self, partition: int) -> str:
-        """Return what was said with the position of a partition; empty where nothing is known."""
+        """Return the metadata of a partition's position; empty where none is known."""
         return self.notes[partition] if partition < len(self.notes) else ""
 
     def at(self, partition: int) -> tuple[int | None, int]:
@@ -97,7 +97,7 @@ class FailedOver:
         flow: name of the flow.
         phase: how far it has come.
         since: when failover began, in seconds since 1970.
-        by: who asked for it.
+        by: the user that began it.
         cuts: by original; empty while the flow is ending.
         moved: by group, which positions the failover has committed at the target: it may have read on there.
         returned: by group, which positions the failback has committed at the source.
@@ -114,17 +114,17 @@ class FailedOver:
 
 @dataclass(frozen=True)
 class Crossing:
-    """How far one partition of a flow was copied, before anybody is moved.
+    """How far one partition of a flow was copied, before any group is moved.
 
     Attributes:
         topic: the original.
         remote: its copy, be it there or not.
         partition: of both.
-        mode: of its offsets, `identical` or `translated`; `auto` where there is no copy that would tell.
+        mode: of its offsets, `identical` or `translated`; `auto` where there is no copy.
         copied: the source offset that comes next; -1 where nothing was copied yet.
         remote_end: the end of the copy's log.
         source_end: the end of the original's log; None where the source cannot be asked.
-        waiting: how many records of the original were not copied, though they can be; None where nobody knows.
+        waiting: how many records of the original were not copied, though they can be; None where that is unknown.
         held: how many more stand behind an open transaction, and are not copied before it ends.
         held_by: whose transaction that is, in words; empty where nothing is held.
         note: what `Cut.notes` keeps of it.
@@ -144,7 +144,7 @@ class Crossing:
 
     @property
     def left(self) -> int | None:
-        """How many records of the original would be left behind; None where nobody knows."""
+        """How many records of the original would be left behind; None where that is unknown."""
         return None if self.waiting is None else self.waiting + self.held
 
 
@@ -157,12 +157,12 @@ class Carried:
         topic: where it reads on this side.
         partition: of it.
         offset: the next one that it would read there.
-        lag: offsets behind that; None where nobody knows.
+        lag: offsets behind that; None where that is unknown.
         to_topic: where it reads on the other side.
-        to_offset: the next one that it reads there; None where that cannot be told.
+        to_offset: the next one that it reads there; None where that is unknown.
         before: what it has committed there already; None where nothing.
-        metadata: what was said with the position.
-        why: what is to be known of it: why it cannot be told, or that the copy is not so far yet.
+        metadata: the text that was committed with the position.
+        why: a remark: why it is unknown, or that the copy is not so far yet.
         stays: whether it is left as it is there, as the group stands further.
     """
 
@@ -196,7 +196,7 @@ class WithoutPlace:
     """A group that does not get its place on the other side.
 
     Attributes:
-        group: the group; `all` where nothing tells of any.
+        group: the group; `all` where no group is known.
         why: in words that follow its name.
     """
 
@@ -206,7 +206,7 @@ class WithoutPlace:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a failover or failback may leave, as it is said on the command line.
+    """What a failover or failback may leave, as given on the command line.
 
     Attributes:
         records: how many records at most; None means that their number need not be known.
@@ -217,11 +217,11 @@ class Allowance:
     groups: tuple[str, ...] = ()
 
     def covers(self, left: int | None) -> bool:
-        """Tell whether so many records may be left; None for a number that is not known."""
+        """Return whether so many records may be left; None for a number that is not known."""
         return self.records is None or (left is not None and left <= self.records)
 
     def takes(self, group: str) -> bool:
-        """Tell whether a group may be without a place."""
+        """Return whether a group may be without a place."""
         return EVERY in self.groups or group in names(self.groups, any_text=True)
 
 
@@ -231,10 +231,10 @@ class FailoverPlan:
 
     Attributes:
         flow: name of the flow.
-        source: alias of the side that everybody leaves.
+        source: alias of the side that consumers and producers leave.
         target: alias of the other.
-        state: how far it has come already; None where nobody has begun.
-        is_source_lost: whether the source is taken for gone: then checkpoints tell where groups are.
+        state: how far it has come already; None where it has not begun.
+        is_source_lost: whether the source is taken for gone: then the positions of groups come from checkpoints.
         crossings: how far each partition was copied.
         groups: where positions of groups go on.
         notices: what else is to be known.
@@ -253,7 +253,7 @@ class FailoverPlan:
 
     @property
     def waiting(self) -> int | None:
-        """How many records of the originals were not copied, though they can be; None where nobody knows."""
+        """How many records of the originals were not copied, though they can be; None where that is unknown."""
         return total(one.waiting for one in self.crossings)
 
     @property
@@ -263,7 +263,7 @@ class FailoverPlan:
 
     @property
     def left(self) -> int | None:
-        """How many records would be left behind; None where nobody knows."""
+        """How many records would be left behind; None where that is unknown."""
         return total(one.left for one in self.crossings)
 
 
@@ -287,7 +287,7 @@ class Returning:
         is_new: whether anything came behind the cuts of the copy, be it deleted by now, or ends of transactions alone.
         is_diverged: whether the original has more than was copied although the copy has new records too: it can get
             them only when it is made anew.
-        is_rebuilt: whether somebody asked for that, now or before.
+        is_rebuilt: whether the user requested that, now or before.
         dropped: records of the original that are exported and dropped with that: its copy does not have them.
     """
 
@@ -314,7 +314,7 @@ class FailbackPlan:
 
     Attributes:
         flow: name of the flow.
-        source: alias of the side that everybody returns to.
+        source: alias of the side that consumers and producers return to.
         target: alias of the other.
         state: how far it has come.
         topics: what becomes of each.

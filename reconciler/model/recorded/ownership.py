@@ -41,7 +41,7 @@ _FIELDS = {
     "offsets": MODE,
     "configs": mapped(TEXT, TEXT),
 }
-# Older releases did not say it.
+# Older releases did not record it.
 _LATER = {"replicas": maybe(whole(1, MOST_REPLICAS))}
 
 
@@ -61,8 +61,8 @@ class OwnedTopic:
         source_topic_id: id of that topic when it was last applied.
         partitions: how many it was made with, or grown to.
         offsets: the mode chosen for it, for good.
-        configs: the topic-level configuration last applied; what else stands there is somebody else's.
-        replicas: how many each partition should have; None where the record is of a release that did not say it.
+        configs: the topic-level configuration last applied; other settings there are not ours.
+        replicas: how many each partition should have; None where the record is of a release that did not write it.
     """
 
     name: str

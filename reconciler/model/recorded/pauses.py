@@ -33,7 +33,7 @@ class PauseScope:
         return (flow,) if self.partition is None else (PauseScope(self.flow, self.topic), flow)
 
     def covers(self, topic: str, partition: int) -> bool:
-        """Tell whether a partition of the flow is in this scope."""
+        """Return whether a partition of the flow is in this scope."""
         return self.topic in (None, topic) and self.partition in (None, partition)
 
     def __str__(self) -> str:
@@ -48,25 +48,25 @@ class Pauses:
 
     Attributes:
         rules: True where a scope is paused; False where it is not although a wider one is.
-        said: who made a rule and when, in words, by its scope; of older releases' rules nothing.
+        said: user and time of a rule, in words, by its scope; nothing for rules of older releases.
     """
 
     rules: Mapping[PauseScope, bool] = field(default_factory=dict)
     said: Mapping[PauseScope, str] = field(default_factory=dict, compare=False)
 
     def of(self, flow: str) -> tuple[tuple[PauseScope, str], ...]:
-        """Return what is paused of a flow, the widest first, with who has paused it and when."""
+        """Return what is paused of a flow, the widest first, with the user and the time."""
         paused = [scope for scope, is_paused in self.rules.items() if is_paused and scope.flow == flow]
         ordered = sorted(paused, key=lambda one: (one.topic or "", -1 if one.partition is None else one.partition))
         return tuple((scope, self.said.get(scope, "")) for scope in ordered)
 
     def hold(self, flow: str, topic: str, partition: int) -> bool:
-        """Tell whether a partition is paused."""
+        """Return whether a partition is paused."""
         rule = self._rule(PauseScope(flow, topic, partition))
         return rule is not None and self.rules[rule]
 
     def why(self, flow: str, topic: str, partition: int) -> str:
-        """Return who has paused a partition and when, in words; empty where that is not known."""
+        """Return the user that has paused a partition and the time, in words; empty where that is not known."""
         rule = self._rule(PauseScope(flow, topic, partition))
         return "" if rule is None else self.said.get(rule, "")
 
@@ -83,7 +83,7 @@ class Pauses:
     def changed(
         self, changes: Mapping[PauseScope, bool | None], said: Mapping[PauseScope, str] | None = None
     ) -> Pauses:
-        """Return the rules after `changes`, of which `said` tells who made them."""
+        """Return the rules after `changes`; `said` names their user and time."""
         rules = {scope: paused for scope, paused in {**self.rules, **changes}.items() if paused is not None}
         words = {**self.said, **(said or {})}
         return Pauses(rules, {scope: words[scope] for scope in rules if words.get(scope)})

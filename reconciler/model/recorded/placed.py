@@ -1,6 +1,6 @@
 """What a failover, or a failback, has committed of a group on the side that it leads to: it may have read on there.
 
-`state` keeps it, and whoever runs the command once more goes by it. Pure.
+`state` keeps it, and the next run of the command continues from it. Pure.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Placed:
-    """Positions of one group on the side that everybody goes to.
+    """Positions of one group on the side to which consumers and producers move.
 
     Attributes:
         done: partitions whose positions were committed.
-        begun: of those whose commit was begun, and of whose outcome nobody has heard, what was committed there
-            before; None where nothing was.
-        is_whole: whether all its positions count as committed: older releases say no more than that.
+        begun: of those whose commit was begun, with unknown outcome: what was committed there before; None where
+            nothing was.
+        is_whole: whether all its positions count as committed: older releases write no more than that.
     """
 
     done: frozenset[Log] = frozenset()
@@ -35,7 +35,7 @@ class Placed:
     is_whole: bool = False
 
     def may_have_read_on(self, log: Log, now: int | None) -> bool:
-        """Tell whether the group was put there, so that it may have read on since.
+        """Return whether the group was put there, so that it may have read on since.
 
         Args:
             log: which partition.
@@ -77,7 +77,7 @@ class Placed:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Placed:
-        """Return what `to_json` wrote down; where it tells of no partition, as older releases, all are meant.
+        """Return what `to_json` wrote down; where it names no partition, as older releases do, all are meant.
 
         Raises:
             Misfit: it is something else.

@@ -4,7 +4,7 @@ Tasks count into it, the status topic carries it, `report` merges the histograms
 would not allow.
 
 Resolution: below 32 ms each bucket is one millisecond wide; above, each power of two is cut into 16, so that a
-percentile, told as its bucket's middle, is within 1/32 (3.2 %) of the exact one. Nothing is longer than 2^42 ms.
+percentile, given as its bucket's middle, is within 1/32 (3.2 %) of the exact one. Nothing is longer than 2^42 ms.
 """
 
 from __future__ import annotations

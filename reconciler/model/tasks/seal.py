@@ -1,4 +1,4 @@
-"""The seal on what a run tells its own tasks: a key that both have, and that no topic ever holds.
+"""The seal on messages of a run to its own tasks: a key that both have, and that no topic ever holds.
 
 The control topic carries these messages, and other principals may write there, too. The key is made with a flow
 specification and travels with it through Spark alone, so a message that bears the seal comes from the driver of the
@@ -52,7 +52,7 @@ class Seal:
             ValueError: this seal has no key.
         """
         if not self.key:
-            message = f"run {self.run} has no key: what its tasks are told cannot be sealed"
+            message = f"run {self.run} has no key: messages to its tasks cannot be sealed"
             raise ValueError(message)
         numbered = {**value, _SERIAL: time.time_ns()}
         return {**numbered, _MAC: self._mac(key, numbered)}
@@ -73,7 +73,7 @@ class Seal:
         try:
             expected = self._mac(key, rest)
         except (ValueError, RecursionError):
-            # Numbers and nesting that JSON cannot say were not sealed.
+            # Numbers and nesting that JSON cannot hold were not sealed.
             return None
         # Bytes: of text `compare_digest` takes ASCII alone.
         return number if hmac.compare_digest(expected.encode(), mac.encode(errors="replace")) else None

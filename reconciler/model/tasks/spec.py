@@ -43,7 +43,7 @@ class FlowSpec:
         key: what the run's messages to its tasks are sealed with. It is no part of the JSON: what shows or logs that
             must not hold it.
         home: where the topology's journals are at the target, `own` or `shared`, as the driver has decided; empty where
-            each process looks.
+            each process finds it itself.
     """
 
     topology: str
@@ -59,7 +59,7 @@ class FlowSpec:
 
     @property
     def seal(self) -> Seal:
-        """The seal on what this flow's tasks are told in this run."""
+        """The seal on messages to this flow's tasks in this run."""
         return Seal(self.topology, self.run, self.flow.name, self.key)
 
     @classmethod

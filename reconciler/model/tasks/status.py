@@ -1,4 +1,4 @@
-"""What a running task says of itself every second: the values behind `status`, `lag`, the demo's view and goals.
+"""What a running task reports every second: the values behind `status`, `lag`, the demo's view and goals.
 
 Tasks make them, the `state` room carries them as JSON, `report` prints them. The JSON leaves out what has its usual
 value, and a reader ignores what it does not know: tasks and readers of neighbouring releases understand each other.
@@ -44,7 +44,7 @@ class PartitionState(StrEnum):
     OPENING = "opening"  # position not known yet: before the first record, or after a break
     RUNNING = "running"
     PARKED = "parked"  # cannot go on by itself; tried again with growing pauses
-    PAUSED = "paused"  # somebody asked for it; stays so until somebody resumes it
+    PAUSED = "paused"  # requested by a user; stays so until a user resumes it
     WAITING = "waiting"  # not granted to this run: another one copies it, or the lease is not there yet
 
 
@@ -149,7 +149,7 @@ class PartitionStatus:
 
     @cached_property
     def _json(self) -> dict[str, Any]:
-        # A task says the same of most of thousands of partitions every second.
+        # A task reports the same of most of thousands of partitions every second.
         value: dict[str, Any] = {
             "topic": self.topic,
             "partition": self.partition,
@@ -174,7 +174,7 @@ class PartitionStatus:
         return cls(**fields(value, _PARTITION, _PARTITION_MORE))
 
 
-# A task that has not spoken for this many seconds is not running any more.
+# A task without a heartbeat for this many seconds is not running any more.
 STALE_SECONDS = 5.0
 
 
@@ -189,7 +189,7 @@ class TaskStatus:
         run: which start of `replicate` it belongs to.
         task: number of the task, from 0.
         tasks: how many tasks the flow has in this run; 0 where it runs none, as its declaration is not in force.
-        time: seconds since 1970 when it was said.
+        time: seconds since 1970 when it was published.
         stopped: whether this is the task's last word.
         waiting: what it waits for while it has no partitions, otherwise None.
         records: copied since the run began.
@@ -198,12 +198,12 @@ class TaskStatus:
         bytes_per_second: likewise.
         partitions: what it replicates.
         latency: of all its partitions together, as `Metrics.latency`; None when nothing was copied lately.
-        heard: the place in the control topic up to which it has listened and obeyed.
-        digest: of the declaration that its process has; empty in words of releases that knew none.
+        heard: the place in the control topic up to which it has read and obeyed.
+        digest: of the declaration that its process has; empty in records of releases that had none.
         failing: why its process cannot keep the flow's tasks alive, in a word of that process; None when it can.
         starting: whether its process is about to begin the flow's tasks, in a word of that process.
-        topology: name of the topology whose flow it is; empty in words of releases that did not say it.
-        since: when its process began with the flow, in seconds since 1970; 0 where it does not say.
+        topology: name of the topology whose flow it is; empty in records of releases that did not write it.
+        since: when its process began with the flow, in seconds since 1970; 0 where it is not given.
     """
 
     flow: str
@@ -232,7 +232,7 @@ class TaskStatus:
     def of_process(
         cls, flow: Flow, run: str, digest: str, waiting: str | None = None, failing: str | None = None
     ) -> TaskStatus:
-        """Return what a process says of a flow while no task of it can.
+        """Return what a process reports of a flow while no task of it can.
 
         Args:
             flow: the flow.
@@ -267,11 +267,11 @@ class TaskStatus:
         return self.tasks == 0
 
     def is_of(self, topology: str) -> bool:
-        """Whether it may be of a topology: flows of several may have one name, and older releases do not say whose."""
+        """Whether it may be of a topology: flows of several may have one name, and older releases do not name it."""
         return self.topology in ("", topology)
 
     def is_live(self, now: float) -> bool:
-        """Tell whether the task runs at `now` (seconds since 1970): it spoke lately, and not its last word."""
+        """Return whether the task runs at `now` (seconds since 1970): its last record is recent, and not the final."""
         return not self.stopped and now - self.time < STALE_SECONDS
 
     def to_json(self) -> dict[str, Any]:
@@ -292,9 +292,10 @@ class TaskStatus:
 
 
 def words(statuses: Iterable[TaskStatus], now: float) -> list[tuple[TaskStatus, PartitionStatus]]:
-    """Return one word for each partition of each flow, with the task that said it.
+    """Return one word for each partition of each flow, with the task that reported it.
 
-    Of several runs that share a flow, the one that has the partition: who waits for it says so, too. Else the newest.
+    Of several runs that share a flow, the one that has the partition: tasks that wait for it report it too. Else the
+    newest.
 
     Args:
         statuses: the newest word of each task.
@@ -342,7 +343,7 @@ def _buckets(value: Any) -> tuple[tuple[int, int], ...]:
 
 
 _FLAT = listed(COUNT, 2 * BUCKETS)
-# What timestamps of records say may be anything.
+# Timestamps of records may have any value.
 _ANY, _ANY_SECONDS = whole(), real()
 _SIX = row(_ANY, _ANY, _ANY, _ANY, _ANY, _ANY)
 _HISTOGRAM = {"buckets": _buckets, "sum": _ANY, "min": _ANY, "max": _ANY}
@@ -370,7 +371,7 @@ _TASK = {
     "source": WORD,
     "target": WORD,
     "run": WORD,
-    # A process that runs no task speaks as one of none.
+    # A process that runs no task reports as a task of none.
     "task": whole(-1, MOST_TASKS - 1),
     "tasks": whole(0, MOST_TASKS),
     "time": TIME,

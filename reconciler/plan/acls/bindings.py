@@ -1,8 +1,8 @@
 """Which ACLs a cluster gets and loses: those of copies (`followed`) and those of the replicator (`own_bindings`).
 
 Pure. What is granted is on record, and is revoked when the originals no longer have it, or their flow follows none;
-what others have granted is never touched. Nothing is revoked for want of knowledge: where originals could not be looked
-up, what stands stays, yet on no more than the copies that it is for.
+what others have granted is never touched. Nothing is revoked for want of knowledge: where originals could not be read,
+what stands stays, yet on no more than the copies that it is for.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def acl_steps(
         return ()
     whole = opened(topology, observed)
     steps = (*_Following(whole, observed, chosen, alias).steps(), *own_steps(whole, target))
-    # Whom we followed, and who is the replicator now, or the other way round, keeps what both are allowed.
+    # A principal that was followed and is the replicator now, or the other way round, keeps what both are allowed.
     granted = {step.binding for step in steps if isinstance(step, GrantAcl)}
     steps = tuple(step for step in steps if isinstance(step, GrantAcl) or step.binding not in granted)
     return tuple(sorted(steps, key=acl_order))
 
 
 def acl_order(step: AclChange) -> tuple[bool, bool, Binding]:
-    """Return what sorts changes of ACLs so that after each of them nobody is allowed more than before and after all.
+    """Return what sorts changes of ACLs so that no principal is ever allowed more than before and after all of them.
 
     Everything is granted before anything is revoked; what is denied is granted first, and revoked last.
     """
@@ -132,7 +132,7 @@ class _Following:
         return "unfollowed" if is_unfollowed else "gone"
 
     def _stays(self, one: Binding, flow: str) -> bool:
-        """Tell whether an ACL on one copy that is on record, and that no original is known to have, stays.
+        """Return whether an ACL on one copy that is on record, and that no original is known to have, stays.
 
         Args:
             one: the ACL.
@@ -164,7 +164,7 @@ class _Following:
                             yield one, name_of(self._fillers(name)) or copy.flow
 
     def _goes_on(self, one: Binding, record: OwnedBinding, copy: OwnedTopic) -> bool:
-        """Tell whether an ACL that was on a pattern goes on for one of the copies that it covered.
+        """Return whether an ACL that was on a pattern goes on for one of the copies that it covered.
 
         Args:
             one: the ACL, on this copy alone.
@@ -181,7 +181,7 @@ class _Following:
         return copy.flow == record.flow
 
     def _has(self, one: Binding, source: str, topic: str) -> bool:
-        """Tell whether an original allows what an ACL allows on its copy, everywhere; what denies is never too much."""
+        """Return whether an original allows what an ACL allows on its copy, everywhere; a DENY is never too much."""
         if source not in self._authorizers:
             self._authorizers[source] = Authorizer(self._observed[source].acls.bindings)
         return one.permission == "DENY" or self._authorizers[source].allows_all_of(one, topic)
@@ -190,7 +190,7 @@ class _Following:
 def our_bindings(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> dict[Binding, str]:
     """Return the ACLs of a target that are this topology's once its steps are carried out, each with a flow's name.
 
-    What stands there without our record is somebody else's, even where we want it. Where the target shows none, what is
+    What stands there without our record is not ours, even where we need it. Where the target shows none, what is
     on record is taken for what stands.
     """
     target = observed[alias]
@@ -227,7 +227,7 @@ def unfollowed(topology: Topology, observed: Observed, chosen: Collection[Choice
 
 
 def open_copies(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Iterator[Notice]:
-    """Yield that copies without any ACL may be open to everybody; takes what `acl_steps` does."""
+    """Yield that copies without any ACL may be open to every principal; takes what `acl_steps` does."""
     acls = observed[alias].acls
     if not acls.may_be_open:
         return
@@ -235,10 +235,8 @@ def open_copies(topology: Topology, observed: Observed, chosen: Collection[Choic
     bare = followed(opened(topology, observed), observed, chosen, alias).bare
     if names := [name for name in bare if not standing.about(name)]:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        said = "allow.everyone.if.no.acl.found is set: unless to false, everybody may read copies without any ACL"
-        remedy = (
-            "originals have ACLs, none of which is followed: grant one there, to an administrator if to nobody else"
-        )
+        said = "allow.everyone.if.no.acl.found is set: unless to false, every principal may read copies without any ACL"
+        remedy = "originals have ACLs, none of which is followed: grant one there, at least to an administrator"
         yield Notice(f"cluster {alias}", f"{said}, as {names[0]}{more}, whose {remedy}")
 
 
@@ -276,7 +274,7 @@ def _granted_elsewhere(topology: Topology, target: ObservedCluster) -> Iterator[
 
 def _refused(topology: Topology, flow: Flow, alias: str, operation: str) -> Notice:
     user = topology.clusters[alias].user
-    why = f"{user} is not allowed {operation} on cluster {alias}: grant it, or say `acls: false`"
+    why = f"{user} is not allowed {operation} on cluster {alias}: grant it, or declare `acls: false`"
     return Notice(f"flow {flow.name}", f"ACLs of originals are not followed: {why}")
 
 
@@ -322,7 +320,7 @@ def revoked_with(
 def strangers(topology: Topology, target: ObservedCluster) -> dict[Binding, str]:
     """Return the ACLs that others granted on our copies, each with the name of the copy's flow.
 
-    What our own user there may do is not ours to say.
+    What our own user there may do is not decided here.
     """
     us = topology.clusters[target.alias].replicators
     granted = {record.binding for record in target.acls.owned_by(topology.name)}

@@ -1,4 +1,4 @@
-"""The ACLs of one flow that fails over, or back: who may write to its copies, and that we may not, or may again.
+"""The ACLs of one flow that fails over, or back: which principals may write to its copies, the replicator or others.
 
 Pure. `failover` and `failback` carry the steps out at once, where `apply` would do so with all else that it finds. They
 are what changes in the ACLs that `bindings` and `own_bindings` ask for, and nothing besides.
@@ -25,13 +25,13 @@ def failover_acl_plan(topology: Topology, observed: Observed, flow: str, failed_
     """Return the plan that changes what a failover of one flow changes in the ACLs of its target, or its failback.
 
     Nothing is put in force by it. Where the source was not observed nothing of it can be followed: then only what is
-    about the replicator changes, and a warning says so.
+    about the replicator changes, and a warning reports it.
 
     Args:
         topology: what is declared.
         observed: the target, with its ACLs, and the source where it answers.
         flow: name of the flow.
-        failed_over: whether it is to be failed over, whatever its file and its record say; otherwise it is no longer.
+        failed_over: whether it is to be failed over, regardless of its file and its record; otherwise it is no longer.
     """
     (moved,) = (one for one in topology.flows if one.name == flow)
     cluster = topology.clusters[moved.target]
@@ -47,7 +47,7 @@ def failover_acl_plan(topology: Topology, observed: Observed, flow: str, failed_
 
 
 def _is_closed(target: ObservedCluster) -> bool:
-    """Tell whether we may not see ACLs there, or change them, or there are none in force."""
+    """Return whether we may not see ACLs there, or change them, or there are none in force."""
     operations = target.access.operations
     return target.acls.sight not in ("seen", "unsure") or bool(operations and "ALTER" not in operations)
 
@@ -112,10 +112,12 @@ def _notices(topology: Topology, observed: Observed, moved: Flow) -> Iterator[No
         user = topology.clusters[moved.target].user
         yield Notice(subject, f"no ACL changes: {user} is not allowed {lacking} on cluster {moved.target}")
     elif moved.acls and moved.source not in observed:
-        yield Notice(subject, f"{moved.source} was not asked: who may write to originals is not followed to the copies")
+        yield Notice(
+            subject, f"{moved.source} was not read: the right to write to originals is not followed to the copies"
+        )
     elif moved.acls and observed[moved.source].acls.sight == "hidden":
         user = topology.clusters[moved.source].user
-        yield Notice(subject, f"who may write is not followed: {user} is not allowed DESCRIBE on {moved.source}")
+        yield Notice(subject, f"the right to write is not followed: {user} is not allowed DESCRIBE on {moved.source}")
     elif not moved.acls:
         yield Notice(subject, "it follows no ACLs (acls: false): grant writing on the copies by hand")
     if topology.clusters[moved.target].replicator is None and target.acls.sight == "seen":

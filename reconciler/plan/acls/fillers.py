@@ -1,6 +1,6 @@
 """Which originals the copies on a target hold records of, and whether the ACLs of these originals are known.
 
-Pure. Who reads a copy reads all that it holds, so what its readers may do follows from every one of its originals.
+Pure. A consumer of a copy reads all that it holds, so what its consumers may do follows from all its originals.
 Called by `followed`.
 """
 
@@ -22,7 +22,7 @@ class CopySource(NamedTuple):
 
     Attributes:
         source: alias of the cluster that it is on.
-        topic: its name there; empty where nothing tells it.
+        topic: its name there; empty where it is unknown.
         flow: what copies it, or did; None where no such flow is declared.
     """
 
@@ -74,18 +74,18 @@ def copies_at(topology: Topology, observed: Observed, chosen: Collection[Choice]
 
 
 def is_closed(fillers: Fillers) -> bool:
-    """Tell whether a flow that fills a copy, or did, follows no ACLs (`acls: false`)."""
+    """Return whether a flow that fills a copy, or did, follows no ACLs (`acls: false`)."""
     return any(filler.flow is not None and not filler.flow.acls for filler in fillers)
 
 
 def is_seen(filler: CopySource, observed: Observed) -> bool:
-    """Tell whether the ACLs of an original are known."""
+    """Return whether the ACLs of an original are known."""
     source = observed.get(filler.source)
     return source is not None and source.acls.sight == "seen" and bool(filler.topic)
 
 
 def _is_copied(choice: Choice, target: ObservedCluster, topology: str, is_resting: bool) -> bool:
-    """Tell whether a choice's remote topic holds the copy of its original, or will when the plan is carried out.
+    """Return whether a choice's remote topic holds the copy of its original, or will when the plan is carried out.
 
     Args:
         choice: of a flow.
@@ -127,7 +127,7 @@ def _takers(record: OwnedTopic, flows: Iterable[Flow], topology: Topology) -> It
 
 
 def _may_be_original(flow: Flow, remote: str, topology: Topology) -> str | None:
-    """Return which topic of a source that cannot be asked a copy may hold, empty where its name does not say."""
+    """Return the topic of an unreachable source that a copy may hold; empty where its name does not show it."""
     original = flow.policy.original(flow.source, remote)
     if original is not None:
         return original if flow.takes(original, topology.aliases) else None

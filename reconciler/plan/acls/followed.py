@@ -1,9 +1,9 @@
 """What ACLs of originals become on their copies: each copy by its name, what its readers may do with every original.
 
-Pure. No pattern is granted: beneath a prefix anybody's topics may lie, now or later, and copies of originals that are
+Pure. No pattern is granted: a prefix may cover topics of others, now or later, and copies of originals that are
 refused. READ, DESCRIBE and DESCRIBE_CONFIGS follow, allowed and denied; WRITE does where all flows that fill a copy are
-failed over. What everybody (`User:*`) is denied cannot be denied at the target, where the replicator would be refused
-as well: so what it refuses is granted to nobody there, or denied to each who is granted the rest.
+failed over. What `User:*` is denied cannot be denied at the target, where the replicator would be refused as well:
+so what it refuses is granted to no principal there, or denied to each that is granted the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REFUSED = "User:* is denied it on originals of {}"
 _REFUSED_PARTLY = "User:* is denied a part of it on originals of {}, which cannot be denied at the target"
 _NOT_OF_ALL = "{} hold other originals as well, which do not allow it"
 _OURS = "it is about the principal that replicates at the target"
-_CLOSED = "a flow that fills {} says acls: false"
+_CLOSED = "a flow that fills {} has acls: false"
 
 
 class _Rule(NamedTuple):
@@ -42,7 +42,7 @@ class _Rule(NamedTuple):
 
 
 class _Barred(NamedTuple):
-    """What everybody is denied on an original of a copy."""
+    """What `User:*` is denied on an original of a copy."""
 
     operation: str
     host: str
@@ -71,7 +71,7 @@ class Followed(NamedTuple):
 def followed(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Followed:
     """Return what is granted and denied on the copies of a target, and what is not followed.
 
-    Of a copy with an original whose ACLs are not known nothing is said.
+    Of a copy with an original whose ACLs are not known nothing is decided.
 
     Args:
         topology: what is declared, all flows as they are failed over.
@@ -169,7 +169,7 @@ def _rules(
             elif one.permission == "DENY" and meant:
                 leave(one, _NOT_DENIED)
             elif one.permission == "ALLOW":
-                # Who may READ may DESCRIBE.
+                # READ implies DESCRIBE.
                 for operation in meant if one.operation != EVERY_OPERATION else [o for o in meant if o != "DESCRIBE"]:
                     found |= _allowed(one, operation, barred, others, leave)
     return found
@@ -198,14 +198,14 @@ def _allowed(
 def _against(
     one: Binding, operation: str, barred: Collection[_Barred], others: Sequence[Sequence[Binding]]
 ) -> str | None:
-    """Say why an ALLOW is not followed for an operation; None where it is."""
+    """Return why an ALLOW is not followed for an operation; None where it is."""
     if not all(covers(acls, one, operation) for acls in others):
         return _NOT_OF_ALL
     if any(bar.operation == operation and bar.host in (ANYWHERE, one.host) for bar in barred):
         return _REFUSED
     if one.principal == EVERYBODY:
         given = (operation, IMPLIED.get(operation))
-        # A DENY of everybody from some hosts cannot be put into DENYs of those who are allowed.
+        # A DENY of `User:*` from some hosts cannot be put into DENYs of the allowed principals.
         if any(bar.operation in given and meet(one.host, bar.host) is not None for bar in barred):
             return _REFUSED_PARTLY
     return None

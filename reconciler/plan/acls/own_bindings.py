@@ -1,6 +1,6 @@
-"""Which ACLs an apply grants the replicator itself, where the declaration says whom tasks log in as.
+"""Which ACLs an apply grants the replicator itself, where the principal of tasks is declared.
 
-Pure. `requirements` says what flows need; here it becomes ACLs of one principal on one cluster. What is granted is on
+Pure. `requirements` has what flows need; here it becomes ACLs of one principal on one cluster. What is granted is on
 record, and is revoked when no flow needs it any more.
 """
 
@@ -31,7 +31,7 @@ def own_bindings(topology: Topology, alias: str, shared: Collection[str] = ()) -
     if replicator is None:
         return {}
     needed = [
-        # For whom both purposes are one, what one gives the other need not ask for.
+        # With one purpose for all, an operation that another one implies is left out across purposes.
         replace(acl, purpose="replicate", is_optional=False)
         for acl in needed_acls(topology, flows, shared)
         if acl.alias == alias
@@ -52,7 +52,7 @@ def own_steps(topology: Topology, target: ObservedCluster) -> Iterator[GrantAcl 
         wanted = own_bindings(topology, target.alias, (target.alias,)) | wanted
     owned = {one.binding: one for one in target.acls.owned_by(topology.name) if one.role == "own"}
     known = {flow.name for flow in topology.flows}
-    # What stands by somebody's record must be on ours as well, or it goes when they need it no longer.
+    # What stands by another topology's record must be on ours as well, or it goes when that needs it no longer.
     recorded = target.acls.recorded()
     for one, flow in wanted.items():
         is_ours = one in owned and owned[one].flow in known
@@ -65,12 +65,12 @@ def own_steps(topology: Topology, target: ObservedCluster) -> Iterator[GrantAcl 
 
 
 def own_notices(topology: Topology, target: ObservedCluster, operations: Collection[str]) -> Iterator[Notice]:
-    """Yield why the replicator is not allowed what it needs on a cluster that says whom tasks log in as.
+    """Yield why the replicator is not allowed what it needs on a cluster with a declared `replicator`.
 
     Args:
         topology: what is declared.
         target: the cluster.
-        operations: what we may do on it; empty where it does not tell.
+        operations: what we may do on it; empty where it does not report them.
     """
     cluster = topology.clusters[target.alias]
     if cluster.replicator is None or target.acls.sight == "unasked":
@@ -82,11 +82,11 @@ def own_notices(topology: Topology, target: ObservedCluster, operations: Collect
         lacks = target.acls.sight == "hidden" if operation == "DESCRIBE" else operations and "ALTER" not in operations
         if lacks:
             why = f"{cluster.user} is not allowed {operation} on cluster {target.alias}"
-            yield Notice(subject, f"its replicator is granted nothing: {why}; grant it to whoever applies")
+            yield Notice(subject, f"its replicator is granted nothing: {why}; grant it to the principal of `apply`")
             return
 
 
 def _is_of(topology: Topology, alias: str, name: str) -> bool:
-    """Tell whether an ACL that was granted for a flow is this alias' to revoke: one cluster may be declared twice."""
+    """Return whether an ACL that was granted for a flow is this alias' to revoke: one cluster may be declared twice."""
     flow = next((flow for flow in topology.flows if flow.name == name), None)
     return flow is None or alias in (flow.source, flow.target)

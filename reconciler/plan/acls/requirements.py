@@ -1,7 +1,7 @@
 """The exact ACLs that a topology's flows need on their clusters, from the declaration alone.
 
 Pure. `anabranch explain --acls` prints them, `doctor` holds them against live clusters. Each operation stands here
-because some request asks for it; where one gives another (`model.acls.requirements.IMPLIED`) the lesser is left out.
+because some request needs it; where one gives another (`model.acls.requirements.IMPLIED`) the lesser is left out.
 What is optional is what copying does without, with less: a warning, or another way.
 """
 
@@ -84,14 +84,14 @@ def needed_acls(topology: Topology, flows: Collection[Flow], shared: Collection[
 
 
 def principal(cluster: Cluster) -> str:
-    """Return whom ACLs on a cluster are for, as Kafka writes it; a placeholder where no user is declared."""
+    """Return the principal of ACLs on a cluster, as Kafka writes it; a placeholder where no user is declared."""
     if cluster.replicator is not None:
         return cluster.replicator.name
     return f"User:{cluster.security.user or PLACEHOLDER}"
 
 
 def remarks(topology: Topology, flows: Collection[Flow]) -> dict[str, tuple[str, ...]]:
-    """Return by cluster what ACLs cannot say of `flows`, and what else is to be known."""
+    """Return by cluster what ACLs cannot express of `flows`, and other remarks."""
     found: dict[str, list[str]] = {}
     for alias in dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target)):
         said = found.setdefault(alias, [])
@@ -186,7 +186,7 @@ def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
         yield _Need("topic", pattern, ["READ"] if flow.failed_over else ["READ", "WRITE"], "copies")
         yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], _LOOK, ["replicate"], is_optional=True)
         if flow.failed_over:
-            # People write there now: nobody of ours may change what they have.
+            # Producers write there now: the replicator must not change their records.
             continue
         if flow.create:
             yield _Need("topic", pattern, ["CREATE"], "making them", ["apply"])
@@ -271,7 +271,7 @@ def _of_verifying(topology: str, flow: Flow, names: StateNames) -> Iterator[_Nee
     if _may_be_translated(flow):
         group, why = ResourcePattern(lease_group(topology, flow.name)), "up to where copies must reach"
         yield _Need("group", group, ["DESCRIBE"], why, ["verify"], is_optional=True)
-        why = "where copies begin, when nothing else tells"
+        why = "where copies begin, when nothing else is known of it"
         yield _Need("topic", ResourcePattern(syncs_topic(flow.source)), ["READ"], why, ["verify"], is_optional=True)
 
 

@@ -1,1 +1,1 @@
-"""Which remote topics a topology asks for: names, settings, offsets and limits."""
+"""Which remote topics a topology declares: names, settings, offsets and limits."""

@@ -1,6 +1,6 @@
 """Copies that another tool declares (`create: false`), held against what the flow would have made.
 
-Pure. Nothing is done to them: the plan says what differs, and whoever declares them changes it.
+Pure. Nothing is done to them: the plan reports what differs, and the tool that declares them has to change it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def unlike(topic: DesiredTopic, found: ObservedTopic) -> str:
     """
     said = []
     if found.partitions != topic.partitions:
-        said.append(f"it has {found.partitions} partitions, wanted are {topic.partitions}")
+        said.append(f"it has {found.partitions} partitions, expected {topic.partitions}")
     if found.replicas < topic.replication_factor:
-        said.append(f"it has {found.replicas} replicas, wanted are {topic.replication_factor}")
+        said.append(f"it has {found.replicas} replicas, expected {topic.replication_factor}")
     for setting in topic.settings:
         value = found.configs.get(setting.key, found.effective.get(setting.key))
         if not setting.accepts(value):
             is_now = "is not set" if value is None else f"is {value}"
-            said.append(f"{setting.key} {is_now}, wanted is {setting.value}")
+            said.append(f"{setting.key} {is_now}, expected {setting.value}")
     return f"another tool declares it (create: false), and an apply leaves it: {'; '.join(said)}" if said else ""

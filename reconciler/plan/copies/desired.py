@@ -1,4 +1,4 @@
-"""Which remote topics a topology asks for, given what its sources hold.
+"""Which remote topics a topology declares, given what its sources hold.
 
 Pure. Used by the plan and by the Pulumi program, so that both mean the same topics.
 """

@@ -1,4 +1,4 @@
-"""Settings wanted against settings found: what differs, and what that means.
+"""Desired settings against settings found: what differs, and what that means.
 
 Pure. `deepdiff` finds the differences, for all topics of a cluster in one pass; here it is decided what they mean.
 """
@@ -49,7 +49,7 @@ def config_changes(
 
 
 def obsolete_keys(topic: DesiredTopic, found: ObservedTopic, record: OwnedTopic) -> frozenset[str]:
-    """Return the settings that stand as we left them and that nothing asks for any longer."""
+    """Return the settings that stand as we left them and that nothing declares any longer."""
     last, now = record.configs, found.configs
     unasked = (key for key in last if key not in topic.configs and key in now)
     return frozenset(key for key in unasked if canonical(now[key]) == canonical(last[key]))

@@ -1,7 +1,7 @@
 """What a plan leaves alone because a flow is failed over: its copies are what people write to now.
 
-Pure. A flow is failed over where its file says so, or a record at its target; where only one of the two does, `plan`
-and `drift` tell. Its ACLs are in `bindings` and `own_bindings`.
+Pure. A flow is failed over where its file declares it, or a record at its target has it; where only one does, `plan`
+and `drift` report it. Its ACLs are in `bindings` and `own_bindings`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reconciler.plan.copies.offsets import Choice, Observed
 
 
 def resolved(topology: Topology, observed: Observed) -> Topology:
-    """Return the topology in which each flow is failed over that a record at its target says to be.
+    """Return the topology in which each flow with such a record at its target is failed over.
 
     It is not what was declared: digests are those of the other one.
     """
@@ -74,7 +74,7 @@ def resting_flows(topology: Topology, target: ObservedCluster) -> frozenset[str]
 
 
 def failover_notices(topology: Topology, target: ObservedCluster) -> Iterator[Notice]:
-    """Yield which flows into a target are failed over, and where file and record do not say the same."""
+    """Yield which flows into a target are failed over, and where file and record differ."""
     flows = {flow.name: flow for flow in topology.flows if flow.target == target.alias}
     for name, state in failed_flows(topology.flows_into((target.alias,)), target.failed_over).items():
         yield Notice(f"flow {name}", f"{why_resting(name, state)}; its copies are left as they are")
@@ -85,7 +85,7 @@ def failover_notices(topology: Topology, target: ObservedCluster) -> Iterator[No
 
 
 def failover_drift(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
-    """Yield where a file and the record at the target do not say the same of a flow."""
+    """Yield where a file and the record at the target differ about a flow."""
     for flow in topology.flows_into((target.alias,)):
         state = target.failed_over.get(flow.name)
         remedy = _remedy(flow.name, state is not None, flow.failed_over)
@@ -131,7 +131,7 @@ def primaries_deleted(plan: Plan, observed: Observed) -> Iterator[Problem]:
 
 def _remedy(name: str, is_on_record: bool, is_declared: bool) -> str | None:
     if is_declared and not is_on_record:
-        said = "declared as failed over, and nobody was moved"
+        said = "declared as failed over, and no failover is on record"
         return f"{said}: `anabranch failover --flow {name}`, or take failed-over out"
     if is_on_record and not is_declared:
         return f"not declared as failed over: declare `failed-over: true`, or `anabranch failback --flow {name}`"

@@ -1,4 +1,4 @@
-"""What the plan says of each flow beside its topics: offsets, fill, padding, and what is not started.
+"""What the plan shows of each flow beside its topics: offsets, fill, padding, and what is not started.
 
 Pure. Called by `build`.
 """
@@ -18,7 +18,7 @@ _NOTHING_FILLED = "not needed: translated offsets leave no gap to fill"
 
 
 def planned_flow(flow: Flow, chosen: Collection[Choice], access: Access) -> PlannedFlow:
-    """Return what is said of `flow`.
+    """Return what is shown of `flow`.
 
     Args:
         flow: the flow.

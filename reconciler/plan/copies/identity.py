@@ -1,4 +1,4 @@
-"""Whether a topic can be told from another one of its name.
+"""Whether a topic can be distinguished from another one of its name.
 
 Pure.
 """
@@ -11,10 +11,10 @@ _PLAIN = str.maketrans("-_", "+/")
 
 
 def has_id(topic_id: str) -> bool:
-    """Tell whether an id is one: brokers before 2.8 have none, and say all zero, which is `A` alone in base64."""
+    """Return whether an id is one: brokers before 2.8 have none, and return all zero, which is `A` alone in base64."""
     return not _NO_ID.issuperset(topic_id)
 
 
 def is_same(one: str, other: str) -> bool:
-    """Tell whether two ids are one, in whichever of both alphabets of base64."""
+    """Return whether two ids are one, in whichever of both alphabets of base64."""
     return one.translate(_PLAIN) == other.translate(_PLAIN)

@@ -1,6 +1,6 @@
 """What a flow takes within its limits: what is copied already first, then by name.
 
-Pure. Whatever somebody creates at a source, a target gets no more of it than was declared. No copy is ever given up for
+Pure. Whatever is created at a source, a target gets no more of it than was declared. No copy is ever given up for
 a limit.
 """
 

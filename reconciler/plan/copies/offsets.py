@@ -1,6 +1,6 @@
 """Which offsets each copy gets, and why: `identical` where it can be held, else `translated`.
 
-Pure. `desired` asks it for every remote topic; the plan shows what it says, and an apply pins it in the ownership
+Pure. `desired` calls it for every remote topic; the plan shows the result, and an apply pins it in the ownership
 record.
 """
 
@@ -147,7 +147,7 @@ def _choice(
 
 
 def _settled(flow: Flow, record: OwnedTopic | None) -> str | None:
-    """Say why offsets are translated whatever the logs would allow."""
+    """Return why offsets are translated whatever the logs would allow."""
     if flow.offsets == "translated":
         return "translated offsets are demanded"
     if record is not None and record.offsets == "translated":
@@ -156,19 +156,19 @@ def _settled(flow: Flow, record: OwnedTopic | None) -> str | None:
 
 
 def _begun_elsewhere(flow: Flow, original: ObservedTopic, record: OwnedTopic | None) -> str | None:
-    """Say that the copy will not begin where its original does; one that is begun already goes on as it is."""
+    """Return a reason where the copy will not begin where its original does; a begun one goes on as it is."""
     if record is not None or not flow.start.moves(original.name):
         return None
     return f"its copy begins elsewhere than the original (start: {flow.start.at})"
 
 
 def _repeating(flow: Flow, record: OwnedTopic | None) -> str | None:
-    """Say that the copy takes no transactions; one that is begun already goes on as it is."""
+    """Return a reason where the copy takes no transactions; a begun one goes on as it is."""
     return None if record is not None or not flow.repeats else "identical offsets take no delivery: at-least-once"
 
 
 def _blocked(choice: Choice, other: Choice | None, target: ObservedCluster) -> str | None:
-    """Say why a copy with translated offsets cannot be made: nothing else may be written to one with identical ones."""
+    """Return why a copy with translated offsets cannot be made: one with identical offsets takes no other records."""
     if choice.against is None:
         return None
     if choice.flow.offsets == "identical":
@@ -185,7 +185,7 @@ def _blocked(choice: Choice, other: Choice | None, target: ObservedCluster) -> s
 
 
 def unfit(choice: Choice, target: ObservedCluster) -> str | None:
-    """Say why a topic that another tool declares cannot be copied to; None where it can, or where an apply makes it."""
+    """Return why a topic that another tool declares cannot be copied to; None where it can, or an apply makes it."""
     flow, original, remote = choice.flow, choice.original, choice.remote
     if flow.create:
         return None
@@ -204,7 +204,7 @@ def unfit(choice: Choice, target: ObservedCluster) -> str | None:
 def _shared(
     flow: Flow, original: ObservedTopic, takers: Collection[tuple[Flow, ObservedTopic]], record: OwnedTopic | None
 ) -> str | None:
-    """Say why a topic that is one of several originals of one copy cannot have its offsets there."""
+    """Return why a topic that is one of several originals of one copy cannot have its offsets there."""
     sources = {(other.source, topic.name): other.name for other, topic in takers}
     mine = (flow.source, original.name)
     if len(sources) == 1:
@@ -234,7 +234,7 @@ def _padding(original: ObservedTopic, existing: ObservedTopic | None) -> dict[in
 
 
 def _unpaddable(original: ObservedTopic, existing: ObservedTopic | None, offsets: int) -> str | None:
-    """Say why a copy cannot be padded to where its original begins."""
+    """Return why a copy cannot be padded to where its original begins."""
     if not offsets:
         return None
     begin = f"its logs begin {offsets:,} offsets above the copy's end"

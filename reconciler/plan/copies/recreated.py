@@ -1,6 +1,6 @@
 """Originals that were deleted and made again since the last apply, and what becomes of their copies.
 
-Pure. Which topic an original is, its id tells: the one on record is that of which the copy holds records. Under
+Pure. An original is identified by its topic id: the one on record is that of which the copy holds records. Under
 `on-recreate: park` such a copy stays as it is, and on record as what it is a copy of, until it is decided otherwise.
 """
 
@@ -45,9 +45,9 @@ def kept_as_it_is(flow: Flow, original: ObservedTopic, target: ObservedCluster) 
 
 
 def is_to_be_recorded(topic: DesiredTopic, record: OwnedTopic) -> bool:
-    """Tell whether a copy goes on with an original that was made anew, and the former one is on record.
+    """Return whether a copy goes on with an original that was made anew, and the former one is on record.
 
-    Of a copy that is kept as it is, the former one is wanted on record.
+    Of a copy that is kept as it is, the former one stays on record.
     """
     ids = record.source_topic_id, topic.source_topic_id
     same = (record.source, record.source_topic) == (topic.source, topic.source_topic)
@@ -55,7 +55,7 @@ def is_to_be_recorded(topic: DesiredTopic, record: OwnedTopic) -> bool:
 
 
 def why_kept(flow: Flow, original: ObservedTopic) -> str:
-    """Return what is said of an original whose copy is kept as it is."""
+    """Return the notice of an original whose copy is kept as it is."""
     return (
         f"{flow.source}'s {original.name} was made anew since the last apply: its copy stays as it is, with the old "
         "records, and nothing of the new topic is copied (on-recreate: park); delete the copy and run `anabranch "
@@ -64,5 +64,5 @@ def why_kept(flow: Flow, original: ObservedTopic) -> str:
 
 
 def why_gone_on_with(flow: Flow, original: ObservedTopic) -> str:
-    """Return what is said of an original whose copy goes on with the new one."""
+    """Return the notice of an original whose copy goes on with the new one."""
     return f"{flow.source}'s {original.name} was made anew since the last apply: its copy goes on with the new records"

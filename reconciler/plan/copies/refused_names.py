@@ -1,4 +1,4 @@
-"""Topics that a flow wants and that its replication policy stands against copying.
+"""Selected topics whose copies the replication policy cannot name.
 
 Pure. A copy needs a name that Kafka takes, that no other topic of the same source has, by whichever flow, and under
 which it does not come back to be copied again. The guardrails refuse a plan for it; a running `replicate` leaves such
@@ -26,7 +26,7 @@ def misnamed(topology: Topology, flow: Flow, observed: Observed) -> Mapping[str,
     """Return, by original, what stands against copying a topic.
 
     Of several topics that would have one name, also by several flows between the same clusters, the one whose copy this
-    topology has made keeps it, and only the others are told of.
+    topology has made keeps it, and only the others are reported.
 
     Args:
         topology: what is declared, with all flows that the copies might take further.
@@ -77,7 +77,7 @@ def alike(
 
 
 def one_metric_name(wanted: Collection[str], there: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield topics that are yet to be made, each with another one that brokers cannot tell from it in their metrics.
+    """Yield topics that are yet to be made, each with another one of the same name in brokers' metrics.
 
     Args:
         wanted: names of remote topics.

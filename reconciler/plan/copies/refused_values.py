@@ -1,4 +1,4 @@
-"""Settings that flows declare for copies and that a target does not take: each told once, where it is declared.
+"""Settings that flows declare for copies and that a target does not take: each reported once, where it is declared.
 
 Pure.
 """
@@ -14,12 +14,12 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster, RefusedValue
 from reconciler.plan.copies.offsets import Observed
 
-_UNKNOWN = "it knows no setting of this name"
+_UNKNOWN = "it has no setting of this name"
 _UNKNOWN_SAID = "Unknown topic config name: "
 
 
 def refused_settings(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
-    """Yield each declared value that some target does not take, as the target says it, or as it knows no such key."""
+    """Yield each declared value that some target does not take, with the target's error, or as it has no such key."""
     found: dict[tuple[str, str, str, str], list[str]] = {}
     known: dict[str, frozenset[str]] = {}
     for flow in topology.flows_into(targets):
@@ -31,7 +31,7 @@ def refused_settings(topology: Topology, observed: Observed, targets: Collection
             into = found.setdefault((where, key, value, why), [])
             if flow.target not in into:
                 into.append(flow.target)
-            # A cluster without topics does not tell.
+            # A cluster without topics does not list its keys.
             known[where] = target.topic_keys or observed[flow.source].topic_keys
     for (where, key, value, why), into in found.items():
         yield Problem("AB453", where, _said(key, value, why, into), _remedy(key, value, why, known[where]))
@@ -49,10 +49,10 @@ def _spoken(told: RefusedValue) -> str:
 
 
 def _said(key: str, value: str, why: str, into: Collection[str]) -> str:
-    clusters, s = " and ".join(into), "s" if len(into) == 1 else ""
+    clusters, is_one = " and ".join(into), len(into) == 1
     if why == _UNKNOWN:
-        return f"{clusters} know{s} no setting {key} of topics"
-    return f"expected a value of {key} that {clusters} take{s}; found {value}: {why}"
+        return f"{clusters} {'has' if is_one else 'have'} no setting {key} of topics"
+    return f"expected a value of {key} that {clusters} {'takes' if is_one else 'take'}; found {value}: {why}"
 
 
 def _remedy(key: str, value: str, why: str, known: Collection[str]) -> str:
@@ -60,4 +60,4 @@ def _remedy(key: str, value: str, why: str, known: Collection[str]) -> str:
         meant_key = near(key, sorted(known))
         return f"did you mean {meant_key}?" if meant_key else "correct its name, or leave it out"
     written = meant(key, value)
-    return f"write {key}: {written}" if written else f"correct {key} as the cluster says"
+    return f"write {key}: {written}" if written else f"write a value of {key} that the cluster takes"

@@ -2,7 +2,7 @@
 
 Pure. The rules: what is set on the original topic is set on the copy, less a list of exceptions; what decides which
 records a topic keeps and takes is set even where the original only has it from its brokers; what a flow declares wins
-over both; and what identical offsets need is set whatever anybody says.
+over both; and what identical offsets need is always set.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def settings_of(
         original: the topic at the source.
         target: whose brokers must know every key.
         replication: how many replicas the remote topic has or gets.
-        rules: what the flow says.
+        rules: of the flow.
         applied: what was last applied to the remote topic; None where it is still to be made.
     """
     if rules.sync or applied is None:

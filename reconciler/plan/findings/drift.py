@@ -61,7 +61,7 @@ def _of_ours(topology: Topology, target: ObservedCluster, all_settings: bool) ->
                 remedy = f"`anabranch apply` makes it again, while {record.source} still has {record.source_topic}"
                 yield Drifted(target.alias, "missing", name, "topic", _facts(record.partitions), None, remedy)
         elif existing.topic_id != record.topic_id:
-            remedy = "somebody deleted it and made it again: delete it, or exclude its original, then apply"
+            remedy = "it was deleted and made again: delete it, or exclude its original, then apply"
             yield Drifted(target.alias, "changed", name, "topic id", record.topic_id, existing.topic_id, remedy)
         else:
             ignored = frozenset[str]() if all_settings else _of_clusters(rules.get(record.flow))
@@ -86,7 +86,7 @@ def _within(alias: str, record: OwnedTopic, existing: ObservedTopic, ignored: Co
             yield Drifted(alias, "changed", name, key, value, found_value, _APPLY)
     for key, value in sorted(existing.configs.items()):
         if key not in record.configs and key not in ignored:
-            remedy = "nobody declares it, and it is left alone: remove it there"
+            remedy = "it is not declared, and it is left alone: remove it there"
             if key not in EXCLUDED:
                 remedy += ", or set it on the original"
             yield Drifted(alias, "unmanaged", name, key, None, value, remedy)
@@ -105,7 +105,7 @@ def _of_strangers(topology: Topology, target: ObservedCluster) -> Iterator[Drift
 
 
 def _of_bindings(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
-    """Yield ACLs that we granted and that are gone, and others that somebody gave our topics."""
+    """Yield ACLs that we granted and that are gone, and others that were added to our topics."""
     for gone in stale(topology, target):
         wanted = "the originals have it" if gone.role == "followed" else "the replicator needs it"
         remedy = f"{_APPLY}, while {wanted} (flow {gone.flow})"
@@ -120,7 +120,7 @@ def _of_bindings(topology: Topology, target: ObservedCluster) -> Iterator[Drifte
 
 
 def _is_wanted(topology: Topology, alias: str, record: OwnedTopic) -> bool:
-    """Tell whether some flow still asks for the copy of this original under this name."""
+    """Return whether some flow still declares the copy of this original under this name."""
     return any(
         flow.source == record.source
         and flow.takes(record.source_topic, topology.aliases)

@@ -64,7 +64,7 @@ def slots(flows: Sequence[Flow], cores: int, master: str | None = None) -> Check
 
 
 def brokers(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
-    """Judge whether every broker of a cluster answers at the address that it tells clients."""
+    """Judge whether every broker of a cluster answers at the address that it advertises."""
     what = f"cluster {cluster.alias}: brokers"
     lost = [broker for broker in seen if broker.trouble]
     if not lost:
@@ -72,7 +72,7 @@ def brokers(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
     return Check(
         what,
         "failure",
-        _few([f"broker {broker.node} tells clients {broker.address}: {broker.trouble}" for broker in lost]),
+        _few([f"broker {broker.node} advertises {broker.address}: {broker.trouble}" for broker in lost]),
         "correct advertised.listeners of these brokers, or names and routes on this machine",
     )
 
@@ -82,7 +82,7 @@ def encryption(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
 
     Args:
         cluster: which one.
-        seen: its brokers; records go to the addresses that they tell.
+        seen: its brokers; records go to the addresses that they advertise.
     """
     what, security = f"cluster {cluster.alias}: encryption", cluster.security
     said: list[str] = []
@@ -141,7 +141,7 @@ def capabilities(
     Args:
         cluster: the target.
         found: what the probe has remembered; None where nothing was tried yet.
-        has_transactions: whether the target knows transactional ids.
+        has_transactions: whether the target has transactional ids.
         takes_identical: whether some flow may give copies identical offsets there.
     """
     what = f"cluster {cluster.alias}: capabilities"
@@ -171,12 +171,12 @@ def _allowed(
         said, remedy = f"{cluster.user} lacks {_few(missing)}", "`anabranch explain --acls` prints all that is needed"
         return Check(what, level, said, remedy)
     without = f"; without what is optional: {_few(optional)}" if optional else ""
-    silent = f"; the cluster does not tell of {_few(untold)}" if untold else ""
+    silent = f"; the cluster does not report {_few(untold)}" if untold else ""
     return Check(what, "ok", f"{cluster.user} has what is needed on all that is there{silent}{without}")
 
 
 def _untold(acls: Collection[Acl], rights: Rights) -> list[str]:
-    """Return the resources of which the cluster does not tell what is allowed, as `topic orders`."""
+    """Return the resources whose allowed operations the cluster does not report, as `topic orders`."""
     silent = [resource for resource, allowed in rights.operations.items() if allowed is None]
     return [
         f"{kind} {name}"

@@ -1,6 +1,6 @@
 """What moved between the making of a plan and now: two plans of one declaration, compared field by field.
 
-Pure. Plans are compared in their JSON form, as one of them comes from a file. What a plan only tells does not count:
+Pure. Plans are compared in their JSON form, as one of them comes from a file. What a plan only reports does not count:
 how much would be padded, warnings, and what is left alone; logs grow and are trimmed all the time.
 """
 
@@ -27,7 +27,7 @@ def moved(made: Json, now: Json) -> tuple[str, ...]:
 
 
 def _deeds(plan: Json) -> dict[str, Any]:
-    """Return what a plan does, each deed under a name that says what it is about."""
+    """Return what a plan does, each deed under a name of its subject."""
     deeds: dict[str, Any] = {}
     for cluster in plan["clusters"]:
         alias = cluster["alias"]

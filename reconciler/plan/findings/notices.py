@@ -27,7 +27,7 @@ _SHOWN = 10
 
 
 def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: Topology) -> Iterator[Notice]:
-    """Yield what is ours on this cluster and no longer asked for: it is not deleted unless somebody allows it."""
+    """Yield what is ours on this cluster and no longer declared: it is not deleted unless the user allows it."""
     wanted = {choice.remote for choice in chosen if choice.flow.target == target.alias}
     flows = {flow.name: flow for flow in topology.flows}
     resting = resting_flows(topology, target)
@@ -119,7 +119,7 @@ def _of_flow(flow: Flow, topology: Topology, observed: Observed) -> Iterator[str
 
 
 def _ahead(topic: DesiredTopic, original: ObservedTopic, found: ObservedTopic) -> Iterator[Notice]:
-    """Say where a copy holds more than its original ever did."""
+    """Yield where a copy holds more than its original ever did."""
     ends = [
         (number, there[1], here[1])
         for number in range(min(original.partitions, found.partitions))
@@ -130,6 +130,6 @@ def _ahead(topic: DesiredTopic, original: ObservedTopic, found: ObservedTopic) -
         more = f", and {len(ends) - 1} more such partitions" if len(ends) > 1 else ""
         yield Notice(
             topic.name,
-            f"partition {number} ends at {copied:,}, its original at {written:,}{more}: somebody else writes there, "
-            "the original lost records or was made anew, or it is a shifted run; status tells what is parked",
+            f"partition {number} ends at {copied:,}, its original at {written:,}{more}: another producer writes there, "
+            "the original lost records or was made anew, or it is a shifted run; status shows what is parked",
         )

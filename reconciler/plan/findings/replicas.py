@@ -1,8 +1,8 @@
 """Copies, and topics of our own state, that have fewer replicas than they should; and brokers that are down.
 
 Pure. What a topic should have is what is declared, or what its original has, as far as the target has brokers: those
-that are down now are brokers of the target as well. Kafka adds replicas when it is asked to move data alone, which no
-apply does: so this is told until somebody has done it.
+that are down now are brokers of the target as well. Kafka adds replicas only by a reassignment, which no apply
+does: so this is reported until it was done.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def replica_notices(topics: Collection[DesiredTopic], topology: Topology, target
 
 
 def _more(topics: Collection[DesiredTopic], topology: Topology, target: ObservedCluster) -> Iterator[Notice]:
-    """Yield which copies have more replicas than their flow asks for."""
+    """Yield which copies have more replicas than their flow declares."""
     factors = {flow.name: flow.replication_factor for flow in topology.flows}
     for topic in topics:
         found, asked = target.topics.get(topic.name), topic.replication_factor
@@ -84,7 +84,7 @@ def thin_copy(topology: Topology, record: OwnedTopic, found: ObservedTopic, alia
     """
     flow = next((one for one in topology.flows if one.name == record.flow and one.target == alias), None)
     declared = flow.replication_factor if flow else None
-    # What a target's default is by now, only a plan asks.
+    # A target's current default is read for plans alone.
     wanted = (None if declared == TARGETS_DEFAULT else declared) or record.replicas or 0
     if found.replicas < wanted:
         yield Drifted(alias, "changed", record.name, "replicas", str(wanted), str(found.replicas), ADD)

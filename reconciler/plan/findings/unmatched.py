@@ -1,6 +1,6 @@
 """Which items of a flow's lists match no topic or group of its source, and what was probably meant.
 
-Pure. Called by `notices`. A topic or group may come later, so this is said and stands against nothing; names that no
+Pure. Called by `notices`. A topic or group may come later, so this is reported and prevents nothing; names that no
 topic can have are refused by `declare`.
 """
 
@@ -23,7 +23,7 @@ _SHOWN = 5
 
 
 def unmatched(flow: Flow, there: Iterable[str]) -> Iterator[str]:
-    """Yield what is to be said of each item of `topics` that matches none of the topics of the source.
+    """Yield a notice of each item of `topics` that matches none of the topics of the source.
 
     Args:
         flow: the flow.
@@ -59,9 +59,9 @@ def left_behind(flow: Flow, there: Iterable[str], aliases: Collection[str]) -> l
 
 
 def unmatched_groups(flow: Flow, there: Collection[str]) -> Iterator[str]:
-    """Yield what is to be said of each item of `groups.include` that matches none of the groups of the source.
+    """Yield a notice of each item of `groups.include` that matches none of the groups of the source.
 
-    Nothing is said of `groups.exclude`: it names what usually is not there.
+    `groups.exclude` is not checked: it names what usually is not there.
 
     Args:
         flow: the flow.
@@ -75,7 +75,7 @@ def _said(missed: list[tuple[str, str]], field: str, there: Collection[str], flo
     """Yield the first items one by one, and the others together."""
     nothing = f"no {field.removesuffix('s')} of {flow.source}"
     for key, item in missed[:_SHOWN]:
-        # An expression may be meant as a name by those who write groups, in which anything may stand.
+        # An expression may be meant as a name of a group, in which any character may stand.
         is_name = is_literal(item) or field == "groups"
         near = did_you_mean(item, there, flow.policy.separator) if is_name else ""
         yield f"item {item} of {field}.{key} matches {nothing}{near}"

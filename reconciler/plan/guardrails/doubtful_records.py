@@ -1,4 +1,4 @@
-"""Which records of ownership say of topics and ACLs what no apply of this declaration would have done.
+"""Records of ownership with topics and ACLs that no apply of this declaration would have made.
 
 Pure. A record alone makes a topic ours, and records lie in a topic that others may be able to write to. So each is held
 against the declaration: what that would not have made is deleted only by its name, and what it would not have granted
@@ -24,7 +24,7 @@ _FOLLOWED = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE"})
 
 
 def doubt(topology: Topology, alias: str, record: OwnedTopic) -> str:
-    """Say why an apply of the declaration would not have made a topic that is on record; empty where it may have.
+    """Return why an apply of the declaration would not have made a topic that is on record; empty where it may have.
 
     It may have where its source is declared, and its name is what a flow from there calls the copy of its original,
     or what the default policy does, as the policy of a flow that is gone or has another one now is not known. A name
@@ -56,12 +56,12 @@ def check_named(plan: Plan, named: Collection[str]) -> Iterator[Problem]:
                 "AB445",
                 f"{step.cluster}, topic {step.name}",
                 f"on record as ours, but {plan.topology} would not have made it: {step.doubt}",
-                f"look what it holds and who made it; only `anabranch destroy FILE... --target {step.name}` deletes it",
+                f"check its records and its origin; only `anabranch destroy FILE... --target {step.name}` deletes it",
             )
 
 
 def is_granted_by_us(topology: Topology, target: ObservedCluster, record: OwnedBinding) -> bool:
-    """Tell whether an apply may have granted what is on record: of what follows originals, reading of copies alone.
+    """Return whether an apply may have granted what is on record: of what follows originals, reading of copies alone.
 
     Args:
         topology: whose record it is.

@@ -1,7 +1,7 @@
 """Which topics a running flow must not touch, although it takes them, and why.
 
-Pure. `replicate` asks again and again, where `plan` and `apply` refuse as a whole: one topic that must not be copied
-stops no other.
+Pure. `replicate` evaluates it at each refresh, where `plan` and `apply` refuse as a whole: one topic that must not be
+copied stops no other.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def hindered(topology: Topology, observed: Observed, targets: Collection[str]) -
     elsewhere = _made_elsewhere(desired, observed)
     for topic in desired:
         if (topic.flow, topic.source_topic) in elsewhere:
-            why = f"{topic.name} was not made by {topology.name}; whoever made it has to change it"
+            why = f"{topic.name} was not made by {topology.name}; the tool that made it has to change it"
             found.setdefault(topic.flow, {})[topic.source_topic] = why
         for problem in refused_operations(topology, observed, topic):
             found.setdefault(topic.flow, {})[topic.source_topic] = str(problem)
@@ -109,7 +109,7 @@ def contenders(topology: Topology, flow: Flow) -> tuple[Flow, ...]:
 
 
 def contested(topology: Topology, flow: Flow, observed: Observed) -> Reasons:
-    """Return which topics of `flow` its contenders may copy to as well, where nobody can look at their sources now.
+    """Return which topics of `flow` its contenders may copy to as well, while their sources cannot be read.
 
     What this topology has made for `flow` already stays.
 

@@ -15,7 +15,7 @@ from reconciler.plan.copies.offsets import Observed
 def check_owner(topology: Topology, observed: Observed, targets: Collection[str], take_over: bool) -> None:
     """Make sure that what is in force at targets belongs to the owner of these files, or may be taken over.
 
-    What was put in force without an owner is anybody's.
+    What was put in force without an owner may be taken over by any.
 
     Args:
         topology: what is declared.

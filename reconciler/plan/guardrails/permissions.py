@@ -44,7 +44,7 @@ def impossible_demands(
         access = observed[flow.target].access
         if _needs_markers(flow, chosen) and not access.may_write_markers:
             target = topology.clusters[flow.target]
-            hidden = "" if access.operations else " (or may not DESCRIBE the cluster, which would tell)"
+            hidden = "" if access.operations else " (or may not DESCRIBE the cluster, which would show it)"
             yield Problem(
                 "AB362",
                 target.where,
@@ -55,7 +55,7 @@ def impossible_demands(
 
 
 def _needs_markers(flow: Flow, chosen: Collection[Choice]) -> bool:
-    """Tell whether a flow demands markers for copies that have gaps, or may get some: begun ones keep their offsets."""
+    """Return whether a flow demands markers for copies that have or may get gaps: begun ones keep their offsets."""
     is_begun = any(choice.flow.name == flow.name and choice.against is None for choice in chosen)
     return flow.demands_markers or (flow.fill == "markers" and is_begun)
 
@@ -63,7 +63,7 @@ def _needs_markers(flow: Flow, chosen: Collection[Choice]) -> bool:
 def missing_permissions(
     topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield what the replicator would be refused, at targets and at sources, as far as the clusters tell now."""
+    """Yield what the replicator would be refused, at targets and at sources, as far as the clusters report it now."""
     for flow in topology.flows_into(targets):
         access = observed[flow.target].access
         # A copy with identical offsets takes a transactional id for its producer.

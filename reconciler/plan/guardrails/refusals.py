@@ -38,7 +38,7 @@ def refusals(
 
 
 def emptied(topology: Topology) -> Iterator[Problem]:
-    """Yield that a file declares no flow at all: it must not end what runs, as if somebody had asked for that."""
+    """Yield that a file declares no flow at all: it must not end what runs, as if that had been requested."""
     if not topology.flows:
         yield Problem(
             "AB422",
@@ -97,12 +97,12 @@ def _renamed_flow(topic: DesiredTopic, target: ObservedCluster, topology: Topolo
 def _fewer(
     topic: DesiredTopic, existing: ObservedTopic, record: OwnedTopic | None, topology: Topology, where: str
 ) -> Iterator[Problem]:
-    """Yield that a flow asks for fewer partitions than its copy was made with; what others added is told only."""
+    """Yield that a flow declares fewer partitions than its copy was made with; added ones are a notice only."""
     flow = next(flow for flow in topology.flows if flow.name == topic.flow)
     if flow.partitions is None or record is None or not is_ours(existing, record, topology.name):
         return
     if topic.partitions < min(record.partitions, existing.partitions):
-        found = f"has {existing.partitions} partitions, and flow {flow.name} asks for {topic.partitions}"
+        found = f"has {existing.partitions} partitions, and flow {flow.name} declares {topic.partitions}"
         remedy = f"partitions never become fewer: ask for {record.partitions} (partitions), or leave the number out"
         yield Problem("AB430", where, found, remedy)
 
@@ -127,7 +127,7 @@ def refused_topics(
 
 
 def is_made_elsewhere(topic: DesiredTopic, target: ObservedCluster) -> bool:
-    """Tell whether a topic that nobody recorded stands just as we would have made it: another tool did it for us."""
+    """Return whether a topic that is not on record stands just as we would have made it: another tool did it for us."""
     existing = target.topics.get(topic.name)
     if existing is None or topic.name in target.owned or existing.partitions < topic.partitions:
         return False
@@ -137,7 +137,7 @@ def is_made_elsewhere(topic: DesiredTopic, target: ObservedCluster) -> bool:
 def impossible(
     topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield why no provisioner could make what is desired, whoever owns the topics that exist."""
+    """Yield why no provisioner could make what is desired, regardless of the owners of existing topics."""
     yield from _misnamed(topology, observed, targets)
     yield from _missing_required(topology, observed, targets)
     yield from _no_such_start(topology, observed, targets)
@@ -150,7 +150,7 @@ def impossible(
 
 
 def is_ours(existing: ObservedTopic, record: OwnedTopic | None, topology: str) -> bool:
-    """Tell whether this very topic was made by `topology`.
+    """Return whether this very topic was made by `topology`.
 
     A record without a topic id was written by an apply that was killed before it could confirm its work: the topic is
     ours when it is exactly what that apply was about to make.
@@ -200,7 +200,7 @@ def _not_ours(
         yield Problem(
             "AB416",
             where,
-            f"is not on record as ours, and records of copies say that flow {topic.flow} has filled it: the record of "
+            f"is not on record as ours, and records of copies show that flow {topic.flow} has filled it: the record of "
             "ownership is missing, though copies are here",
             f"`anabranch adopt --rebuild --target {topic.name}` writes it anew once the copy was compared; identical "
             "offsets stay",
@@ -230,7 +230,7 @@ def _whose(existing: ObservedTopic, record: OwnedTopic | None, topology: Topolog
     if record.topology != topology.name:
         return f"the topology {record.topology} made it"
     if record.is_confirmed:
-        return f"ours was deleted and somebody made it again (topic id {record.topic_id} then, {existing.topic_id} now)"
+        return f"ours was deleted and made again (topic id {record.topic_id} then, {existing.topic_id} now)"
     return "an interrupted apply was about to make it, but this one has other settings or partitions"
 
 
@@ -238,7 +238,7 @@ def _too_many_replicas(topology: Topology, observed: Observed, targets: Collecti
     for alias in dict.fromkeys(flow.target for flow in topology.flows_into(targets)):
         cluster, brokers = topology.clusters[alias], observed[alias].brokers
         if (asked := cluster.state_replication_factor or 0) > brokers:
-            found = f"state-replication-factor {asked} is asked for, and it has {brokers} brokers"
+            found = f"state-replication-factor {asked} is declared, and it has {brokers} brokers"
             yield Problem("AB403", cluster.where, found, "start brokers that are missing, or leave the factor out")
     for flow in topology.flows_into(targets):
         brokers = observed[flow.target].brokers
@@ -246,16 +246,16 @@ def _too_many_replicas(topology: Topology, observed: Observed, targets: Collecti
             yield Problem(
                 "AB454",
                 f"flow {flow.name} ({flow.origin})" if flow.origin else f"flow {flow.name}",
-                f"replication-factor -1 asks for the default of {flow.target}, which does not tell it to "
+                f"replication-factor -1 means the default of {flow.target}, which does not show it to "
                 f"{topology.clusters[flow.target].user}",
-                "grant DESCRIBE_CONFIGS on the cluster, or CREATE and DESCRIBE_CONFIGS on copies; or say the number",
+                "grant DESCRIBE_CONFIGS on the cluster, or CREATE and DESCRIBE_CONFIGS on copies; or set the number",
             )
         if flow.replication_factor is not None and flow.replication_factor > brokers:
             yield Problem(
                 "AB403",
                 f"flow {flow.name} ({flow.origin})" if flow.origin else f"flow {flow.name}",
-                f"replication factor {flow.replication_factor} is asked for, and {flow.target} has {brokers} brokers, "
-                "those that are down among them, as far as it tells",
+                f"replication factor {flow.replication_factor} is declared, and {flow.target} has {brokers} brokers, "
+                "those that are down among them, as far as it reports them",
                 "start brokers that have never been up yet; where the cluster is to stay that small, leave "
                 "replication-factor out: then it is the source's, at most the number of brokers",
             )

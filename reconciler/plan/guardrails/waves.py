@@ -1,6 +1,6 @@
 """Rolling out in waves: which targets come first, and whether all is well there before the next ones are changed.
 
-Pure. `apply` carries each wave's plan out by itself, and asks `objections` between two of them.
+Pure. `apply` carries each wave's plan out by itself, and calls `objections` between two of them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def objections(
         elif one.state is PartitionState.RUNNING and (one.metrics.lag_seconds or 0.0) > max_lag:
             yield f"{where} is {one.metrics.lag_seconds:.0f} s behind, {max_lag:g} s are allowed"
         elif one.state is PartitionState.RUNNING and one.lag is None:
-            yield f"{where}: nobody knows yet how far it is behind"
+            yield f"{where}: how far it is behind is not known yet"
         elif one.state in (PartitionState.OPENING, PartitionState.WAITING):
             yield f"{where} is {one.state}"
 
@@ -88,7 +88,7 @@ def about_groups(flow: Flow, statuses: Collection[TaskStatus], last: LastLook | 
     Args:
         flow: which one.
         statuses: the newest word of each task.
-        last: when its groups were last looked at; None where nobody has.
+        last: when its groups were last looked at; None where they were not.
         now: seconds since 1970.
     """
     is_running = any(one.flow == flow.name and one.is_live(now) and not one.is_held for one in statuses)
@@ -96,6 +96,6 @@ def about_groups(flow: Flow, statuses: Collection[TaskStatus], last: LastLook | 
         return
     longest = flow.groups.longest_silence
     if last is None:
-        yield "nobody has looked at its consumer groups yet"
+        yield "its consumer groups were not checked yet"
     elif now - last.time > longest:
         yield f"its consumer groups were last looked at {now - last.time:.0f} s ago, {longest:g} s are allowed"

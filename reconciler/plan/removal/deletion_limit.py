@@ -1,4 +1,4 @@
-"""The guardrail of all deletions: none without a number that somebody gave for it.
+"""The guardrail of all deletions: none without a number that the user gave for it.
 
 Pure. Shared by `apply --allow-delete` and `destroy`.
 """

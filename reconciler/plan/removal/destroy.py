@@ -1,6 +1,6 @@
 """The plan that takes everything away that a topology has made on its targets, and nothing else.
 
-Pure. Records of ownership alone tell what is ours, by the ids of topics; sources are not asked.
+Pure. Records of ownership alone decide what is ours, by the ids of topics; sources are not read.
 """
 
 from __future__ import annotations
@@ -78,16 +78,16 @@ def _steps(topology: Topology, ours: dict[str, OwnedTopic], target: ObservedClus
 
 
 def against(name: str, record: OwnedTopic, existing: ObservedTopic) -> str | None:
-    """Say why a topic that is on record as ours is not deleted all the same; None where it may be."""
+    """Return why a topic that is on record as ours is not deleted all the same; None where it may be."""
     if is_reserved(name):
         return "its name is that of an internal topic, which is never deleted"
     if not record.is_confirmed:
-        return "an interrupted apply was about to make it, and nobody knows whether it did: apply, and destroy it then"
+        return "an interrupted apply was about to make it, and whether it did is unknown: apply, and destroy it then"
     if not has_id(existing.topic_id):
         return "its brokers give topics no ids, so it may have been made anew by others: delete it by hand"
     if record.topic_id != existing.topic_id:
         return (
-            f"ours was deleted and somebody made it again (topic id {record.topic_id} then, {existing.topic_id} now): "
+            f"ours was deleted and made again (topic id {record.topic_id} then, {existing.topic_id} now): "
             "it is not ours"
         )
     return None
@@ -113,7 +113,7 @@ def _left_alone(
         if _is_in(name, only) and (only or _looks_like_a_copy(topology, target.alias, name)):
             yield Notice(name, f"no apply of {topology.name} made it")
     if not only and (internal := sorted(target.names & set(target.journals))):
-        yield Notice(", ".join(internal), "our own state is never deleted: it says what was in force here")
+        yield Notice(", ".join(internal), "our own state is never deleted: it holds what was in force here")
 
 
 def _looks_like_a_copy(topology: Topology, alias: str, name: str) -> bool:
@@ -126,7 +126,7 @@ def _looks_like_a_copy(topology: Topology, alias: str, name: str) -> bool:
 
 
 def _made_again(topology: Topology, alias: str, ours: dict[str, OwnedTopic]) -> Iterator[Notice]:
-    """Say which topics come back, as the declaration that is in force still asks for them."""
+    """Yield which topics come back, as the declaration that is in force still has them."""
     for name, record in sorted(ours.items()):
         for flow in topology.flows_into((alias,)):
             taken = flow.source == record.source and flow.takes(record.source_topic, topology.aliases)

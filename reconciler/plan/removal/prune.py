@@ -1,4 +1,4 @@
-"""What a plan deletes where somebody asks for it: copies of ours that the declaration asks for no longer.
+"""What a plan deletes on request: copies of ours that the declaration has no longer.
 
 Pure. The declaration alone decides, never what stands at a source: a copy whose original is gone stays.
 """
@@ -23,7 +23,7 @@ from reconciler.plan.guardrails.doubtful_records import doubt
 
 
 def pruned(plan: Plan, topology: Topology, observed: Observed) -> Plan:
-    """Return the plan with the deletion of what nothing asks for any longer, behind everything else.
+    """Return the plan with the deletion of what nothing declares any longer, behind everything else.
 
     Args:
         plan: of the topology.
@@ -42,7 +42,7 @@ def pruned(plan: Plan, topology: Topology, observed: Observed) -> Plan:
         names = {remote for alias, remote in wanted if alias == cluster.alias}
         steps = tuple(prunable(topology, observed[cluster.alias], names))
         if steps and not topology.flows_into((cluster.alias,)) and any(one.flows for one in plan.clusters):
-            # Flows into it end with this plan, and nobody spoke of its copies.
+            # Flows into it end with this plan, and its copies were not named.
             steps = ()
         if steps and not names:
             where = topology.clusters[cluster.alias].where
@@ -64,7 +64,7 @@ def cleared(plan: Plan, topology: Topology, observed: Observed) -> Plan:
 
     def with_strangers(cluster: ClusterPlan) -> ClusterPlan:
         target = observed[cluster.alias]
-        # What originals have that could not be looked at, nobody knows.
+        # Flows whose originals' ACLs are unknown, as they could not be read.
         unseen = {
             flow.name
             for flow in topology.flows_into((cluster.alias,))
@@ -82,12 +82,12 @@ def cleared(plan: Plan, topology: Topology, observed: Observed) -> Plan:
 
 
 def prunable(topology: Topology, target: ObservedCluster, wanted: Collection[str]) -> Iterator[DeleteTopic]:
-    """Yield the deletion of each copy of ours that no flow asks for, by name.
+    """Yield the deletion of each copy of ours that no flow declares, by name.
 
     Args:
         topology: what is declared.
         target: the cluster.
-        wanted: remote topics that flows ask for there.
+        wanted: remote topics that flows declare there.
     """
     for name, record in sorted(target.owned.items()):
         existing = target.topics.get(name)
@@ -102,10 +102,10 @@ def prunable(topology: Topology, target: ObservedCluster, wanted: Collection[str
 
 
 def obsolete(topology: Topology, alias: str, record: OwnedTopic) -> RemovalReason | None:
-    """Say why no flow asks for a copy any longer, whatever stands at its source; None where one may.
+    """Return why no flow declares a copy any longer, whatever stands at its source; None where one may.
 
-    A flow that is not enabled asks for its copies as well. A source that is not declared any more may have another
-    alias now, so its copies are nobody's to prune.
+    A flow that is not enabled declares its copies as well. A source that is not declared any more may have another
+    alias now, so its copies are not pruned.
     """
     if record.source not in topology.clusters or _may_be_asked_for(topology, alias, record):
         return None
@@ -130,7 +130,7 @@ def _may_be_asked_for(topology: Topology, alias: str, record: OwnedTopic) -> boo
 
 
 def _names(flow: Flow, record: OwnedTopic) -> bool:
-    """Tell whether the flow gives the copy this name; of one that has no usable name, nobody knows."""
+    """Return whether the flow gives the copy this name, or may: it is unknown where the flow has no usable name."""
     nameless = flow.nameless(record.source_topic) is not None
     return nameless or flow.remote_topic(record.source_topic) == record.name
 

@@ -91,5 +91,5 @@ def test_whatever_is_made_while_a_broker_is_down_gets_all_its_replicas(
     assert found[f"north.{topic_name}-2"] == {2}
     assert {count for name in own("factors").names for count in found[name]} == {1}
 
-    with pytest.raises(Refused, match=r"replication factor 4 is asked for, and south has 3 brokers.*\[AB403\]"):
+    with pytest.raises(Refused, match=r"replication factor 4 is declared, and south has 3 brokers.*\[AB403\]"):
         observed_plan(replace(one, flows=(replace(flow, replication_factor=4),)))

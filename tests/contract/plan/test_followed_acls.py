@@ -257,7 +257,7 @@ def test_who_may_not_see_or_change_acls_is_told_and_revokes_nothing(secured: Emb
     plan = plan_of(weak)
     assert plan.steps == ()
     (warned,) = [notice.message for notice in plan.clusters[0].warnings]
-    assert "user weak is not allowed DESCRIBE on cluster north: grant it, or say `acls: false`" in warned
+    assert "user weak is not allowed DESCRIBE on cluster north: grant it, or declare `acls: false`" in warned
     assert plan_of(topology(secured, topic_name, "weak", acls=False)).clusters[0].warnings == ()
 
     cluster = kafka_acl("kafka-cluster", AclOperation.DESCRIBE, restype=ResourceType.BROKER, principal="User:weak")

@@ -70,7 +70,7 @@ WRONG = (
 def check_each(said: str, path: Path) -> None:
     for line, key, column, words, remedy in (
         (12, "retention.ms", 23, "found 7d: Not a number of type LONG", "write retention.ms: 604800000"),
-        (13, "retention.msx", 24, "south knows no setting retention.msx of topics", "did you mean retention.ms?"),
+        (13, "retention.msx", 24, "south has no setting retention.msx of topics", "did you mean retention.ms?"),
         (14, "max.message.bytes", 28, "found 1_000_000: Not a number of type INT", "write max.message.bytes: 1000000"),
         (
             15,
@@ -79,7 +79,7 @@ def check_each(said: str, path: Path) -> None:
             "found compact;delete: String must be one of",
             "write cleanup.policy: compact,delete",
         ),
-        (16, "min.cleanable.dirty.ratio", 36, "found 2: ", "correct min.cleanable.dirty.ratio as the cluster says"),
+        (16, "min.cleanable.dirty.ratio", 36, "found 2: ", "write a value of min.cleanable.dirty.ratio that the"),
     ):
         assert f"{path}:{line}:{column}" in said
         assert f'(flows[0].configs.set["{key}"])' in said

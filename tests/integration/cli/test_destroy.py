@@ -140,7 +140,7 @@ def test_what_was_made_again_by_others_stays(
 
     moved = anabranch("destroy", file, "--allow-delete", "topic=9", answer=meanwhile)
     assert (moved.code, "[AB407]" in moved.stderr) == (REFUSED, True)
-    assert "ours was deleted and somebody made it again" in moved.stdout
+    assert "ours was deleted and made again" in moved.stdout
 
     ended = anabranch("destroy", file, "--allow-delete", "topic=9", "--yes")
     assert ended.code == 0

@@ -225,7 +225,7 @@ def test_another_cluster_at_the_same_address_is_refused(
         for command, *options in commands:
             ended = anabranch(command, file, *options)
             assert (ended.code, "[AB423]" in ended.stderr) == (REFUSED, True), (command, ended)
-            assert "cluster-id says AnotherCluster" in ended.stderr
+            assert "cluster-id is AnotherCluster" in ended.stderr
     assert copy in names(target_cluster)
     digest = in_force(target_cluster, file)
     file.write_text(whole.replace("datacenter: dc2", f"datacenter: dc2, cluster-id: {right}"))

@@ -80,7 +80,7 @@ def test_one_value_of_many_flows_and_targets_is_one_problem() -> None:
 def test_an_unknown_key_is_told_without_asking_and_with_the_one_that_was_meant() -> None:
     (problem,) = problems(topology(flow(configs=rules(retention_msx="5"))), SOURCE, knowing(WEST))
     assert (problem.message, problem.remedy) == (
-        "eu-west knows no setting retention.msx of topics",
+        "eu-west has no setting retention.msx of topics",
         "did you mean retention.ms?",
     )
     (problem,) = problems(topology(flow(configs=rules(colour="red"))), SOURCE, knowing(WEST))

@@ -177,7 +177,7 @@ def test_what_another_tool_declares_is_copied_to_as_soon_as_it_fits(
     assert identical(looked.spec, topic_name) == 20
     plan, _ = observe_and_plan(looked.topology, ("west",))
     assert (plan.is_empty, plan.clusters[0].not_started) == (True, ())
-    assert any("retention.ms is -1, wanted is 86400000" in one.message for one in plan.clusters[0].warnings)
+    assert any("retention.ms is -1, expected 86400000" in one.message for one in plan.clusters[0].warnings)
     assert topic_configs(target_cluster, remote) == before
     assert remote not in Ownership(looked.spec.target, looked.spec.topology).read()
 

@@ -196,7 +196,7 @@ def test_a_size_with_a_unit_has_limits_as_well(
             "",
             6,
             "consumer.max.partition.fetch.bytes of cluster a is 8388608, and fetch.max.bytes 8388607: "
-            "no fetch asks for so much",
+            "no fetch request is that large",
             "let fetch.max.bytes be at least 8388608",
         ),
     ],

@@ -217,7 +217,7 @@ def test_an_alias_must_not_contain_the_separator(tmp_path: Path) -> None:
     )
     (problem,) = refused(tmp_path, text)
     assert (problem.code, place(problem, tmp_path)) == ("AB115", "0.yaml:6:21 (policy.separator)")
-    assert "us-east-orders would not say where it came from" in problem.message
+    assert "us-east-orders would not show its source" in problem.message
 
 
 def test_no_alias_must_begin_with_another_one_and_the_separator(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_no_alias_must_begin_with_another_one_and_the_separator(tmp_path: Path) 
     ways = "flows: [{from: us, to: hub}, {from: hub, to: us-east}]\n"
     (problem,) = refused(tmp_path, f"{text}policy: {{separator: '-'}}\n{ways}")
     assert (problem.code, place(problem, tmp_path)) == ("AB115", "0.yaml:4:21 (policy.separator)")
-    assert "the alias us-east begins with us and the separator -: us-east-orders would not say" in problem.message
+    assert "the alias us-east begins with us and the separator -: us-east-orders would not show" in problem.message
     assert len(load(tmp_path, f"{text}policy: {{separator: _}}\n{ways}").flows) == 2
 
 

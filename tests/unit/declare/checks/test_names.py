@@ -45,9 +45,9 @@ def flow(more: str) -> str:
         # One of several alternatives is as dead as a whole item.
         ("users|\u043erders", "character 7 is \u043e (U+043E", "did you mean users|orders, in ASCII?"),
         ("(?i)users/.*", "character 10 is / (U+002F", "correct it"),
-        (r"or\sders", "it asks for a character such as (U+0009), which no topic's name has", "correct it"),
+        (r"or\sders", "it needs a character such as (U+0009), which no topic's name has", "correct it"),
         ("^$", "it matches empty text alone", "correct it, or remove it: it matches no topic"),
-        ("[a-z]{250}", "it asks for at least 250 characters, Kafka allows 249", "correct it, or remove it"),
+        ("[a-z]{250}", "it needs at least 250 characters, Kafka allows 249", "correct it, or remove it"),
         ("..", "it is .., which Kafka refuses", "correct it: no topic is called so, and any text is .*"),
         ("a" * 250, "it has 250 characters, Kafka allows 249", "correct it: no topic is called so"),
     ],

@@ -105,7 +105,7 @@ def test_an_id_is_compared_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> N
     problem = east.other_cluster("another")
     assert problem is not None
     assert problem.code == "AB423"
-    assert "is cluster another, and cluster-id says env:EAST_ID" in problem.message
+    assert "is cluster another, and cluster-id is env:EAST_ID" in problem.message
     assert "AKIA" not in str(problem)
 
 

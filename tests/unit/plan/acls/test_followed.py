@@ -290,7 +290,7 @@ def test_what_is_not_followed_is_told_once_for_each_reason_whatever_their_number
     closed: Flow = flow(acls=False)
     chosen = choices(topology(closed), {EAST: here, WEST: target()}, [WEST])
     (said,) = unfollowed(topology(closed), {EAST: here, WEST: target()}, chosen, WEST)
-    assert said.message.endswith("(a flow that fills us-east.pay and 1 more copies says acls: false)")
+    assert said.message.endswith("(a flow that fills us-east.pay and 1 more copies has acls: false)")
 
 
 def test_nothing_is_granted_on_a_topic_of_another_owner_or_one_that_is_not_made() -> None:

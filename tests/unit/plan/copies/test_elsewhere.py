@@ -56,8 +56,8 @@ def test_a_topic_that_fits_is_copied_to_and_nothing_is_done_to_it() -> None:
     (_, message), *more = warned(plan)
     assert more == []
     assert message == (
-        "another tool declares it (create: false), and an apply leaves it: min.insync.replicas is not set, wanted is 2"
-        "; unclean.leader.election.enable is not set, wanted is false"
+        "another tool declares it (create: false), and an apply leaves it: min.insync.replicas is not set, expected 2"
+        "; unclean.leader.election.enable is not set, expected false"
     )
     # A flow that makes its copies touches none of others.
     with pytest.raises(Refused, match="AB401"):
@@ -73,10 +73,10 @@ def test_what_differs_is_said_each_time() -> None:
     )
     (_, message), *_ = warned(planned(unlike))
     for said in (
-        "it has 8 partitions, wanted are 6",
-        "it has 2 replicas, wanted are 3",
-        "retention.ms is 5, wanted is 604800000",
-        "message.timestamp.after.max.ms is 3600000, wanted is 9223372036854775807",
+        "it has 8 partitions, expected 6",
+        "it has 2 replicas, expected 3",
+        "retention.ms is 5, expected 604800000",
+        "message.timestamp.after.max.ms is 3600000, expected 9223372036854775807",
     ):
         assert said in message, message
     assert "cleanup.policy" not in message, "brokers default to it"

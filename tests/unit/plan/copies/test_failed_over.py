@@ -361,7 +361,7 @@ def test_without_its_source_only_what_is_ours_is_withdrawn() -> None:
     assert {one.partition(" ")[0] for one in acls(plan) if MIRROR not in one} == set()
     assert f"- {MIRROR} WRITE on topic {EAST}.orders" in acls(plan)
     assert notices(plan) == [
-        f"flow {FLOW}: {EAST} was not asked: who may write to originals is not followed to the copies"
+        f"flow {FLOW}: {EAST} was not read: the right to write to originals is not followed to the copies"
     ]
 
 

@@ -54,7 +54,7 @@ def test_topics_beyond_the_limit_are_left_out_by_name_and_told_once() -> None:
     (note,) = notes(limited_to(topics=3), east, cluster(WEST))
     assert note == (
         f"flow {NAME}, limits.topics: at most 3 topics, found 9; not copied: t3, t4, t5, t6, t7 and 1 more — "
-        "raise it where these are wanted, or exclude them [AB237]"
+        "raise it to copy these, or exclude them [AB237]"
     )
     assert notes(limited_to(topics=9), east, cluster(WEST)) == []
 

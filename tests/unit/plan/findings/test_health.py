@@ -53,7 +53,7 @@ def test_a_broker_that_nobody_reaches_is_named() -> None:
     check = health.brokers(WEST, seen)
     assert (check.level, check.found) == (
         "failure",
-        "broker 2 tells clients inside:9092: Name or service not known",
+        "broker 2 advertises inside:9092: Name or service not known",
     )
     assert "advertised.listeners" in check.remedy
 
@@ -144,7 +144,7 @@ def test_what_is_not_allowed_is_named_and_weighed() -> None:
     replicate, apply = health.permissions(WEST, acls, Rights(allowed))
     assert (replicate.level, apply.level) == ("ok", "ok")
     said = "user mirror has what is needed on all that is there"
-    silent = f"{said}; the cluster does not tell of topic east.b"
+    silent = f"{said}; the cluster does not report topic east.b"
     assert replicate.found == f"{silent}; without what is optional: DELETE on topic east.a"
     assert apply.found == silent
     allowed["topic", "east.b"] = allowed["topic", "east.a"]

@@ -141,7 +141,7 @@ def test_topics_of_our_own_are_held_against_what_is_declared_of_them() -> None:
     ((subject, message),) = told(plan_of(asked, SOURCE, there))
     assert (subject, message.partition(":")[0]) == ("cluster eu-west", "2 topics have 3 replicas, and should have 5")
     assert [one.desired for one in drift_of(asked, {WEST: there})] == ["5", "5"]
-    with pytest.raises(Refused, match=r"state-replication-factor 6 is asked for, and it has 5 brokers.*\[AB403\]"):
+    with pytest.raises(Refused, match=r"state-replication-factor 6 is declared, and it has 5 brokers.*\[AB403\]"):
         plan_of(with_state_factor(6), SOURCE, there)
     # Who declares nothing has the digest of releases that knew no such field.
     assert topology().digest != asked.digest
@@ -173,7 +173,7 @@ def test_a_target_that_does_not_tell_its_default_is_an_error() -> None:
         )
     (problem,) = refused.value.problems
     assert problem.where == "flow us-east-eu-west (a.yaml:3:5 (flows[0]))"
-    assert "does not tell it" in problem.message
+    assert "does not show it" in problem.message
 
 
 @pytest.mark.parametrize(("written", "meant"), [("-1", -1), ("3", 3), ("2.0", 2)])

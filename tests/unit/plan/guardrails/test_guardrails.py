@@ -110,7 +110,7 @@ def test_replication_beyond_the_brokers_is_refused() -> None:
     declared = topology(flow(replication_factor=3, origin="flows[0]"))
     (problem,) = problems(declared, SOURCE, cluster(WEST, brokers=2))
     assert (problem.code, problem.where) == ("AB403", "flow us-east-eu-west (flows[0])")
-    assert "replication factor 3 is asked for, and eu-west has 2 brokers" in problem.message
+    assert "replication factor 3 is declared, and eu-west has 2 brokers" in problem.message
 
 
 def test_a_required_topic_must_exist() -> None:
@@ -170,7 +170,7 @@ def test_fewer_partitions_than_a_copy_was_made_with_are_refused() -> None:
     (problem,) = problems(topology(flow(partitions=11)), SOURCE, before)
     assert (problem.code, problem.message) == (
         "AB430",
-        "has 12 partitions, and flow us-east-eu-west asks for 11",
+        "has 12 partitions, and flow us-east-eu-west declares 11",
     )
     assert "ask for 12" in problem.remedy
     more = plan_of(topology(flow(partitions=13)), SOURCE, before)

@@ -75,7 +75,7 @@ def test_markers_that_are_not_allowed_are_an_error_where_they_are_demanded() -> 
         "AB362",
         "cluster eu-west (eu-west.example:9092)",
         "flow us-east-eu-west demands fill: markers, and user mirror is not allowed ALTER on the cluster "
-        "(or may not DESCRIBE the cluster, which would tell)",
+        "(or may not DESCRIBE the cluster, which would show it)",
         "grant ALTER on the cluster, or let fill be auto: it takes transactions then",
     )
     (old,) = problems(declared, SOURCE, replace(cluster(WEST), access=BEFORE_3_8))

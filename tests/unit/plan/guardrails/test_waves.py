@@ -90,7 +90,7 @@ def test_who_runs_nothing_is_well_and_who_catches_up_too() -> None:
     [
         (replace(RUNNING, state=PartitionState.PARKED, reason=Reason("AB212", "too large")), "orders/0 is parked: too"),
         (replace(RUNNING, metrics=Metrics(lag_seconds=31)), "orders/0 is 31 s behind, 30 s are allowed"),
-        (replace(RUNNING, end=-1), "orders/0: nobody knows yet"),
+        (replace(RUNNING, end=-1), "orders/0: how far it is behind is not known yet"),
         (replace(RUNNING, state=PartitionState.OPENING), "orders/0 is opening"),
         (replace(RUNNING, state=PartitionState.WAITING), "orders/0 is waiting"),
     ],
@@ -127,7 +127,7 @@ def test_groups_of_a_running_flow_were_looked_at_lately() -> None:
     # A quick flow may miss more than three looks.
     assert late(1, 29, task()) == []
     assert late(1, 31, task()) == ["its consumer groups were last looked at 31 s ago, 30 s are allowed"]
-    assert late(60, None, task()) == ["nobody has looked at its consumer groups yet"]
+    assert late(60, None, task()) == ["its consumer groups were not checked yet"]
     # Nobody runs it, or it is another one that runs.
     assert late(60, None) == []
     assert late(60, None, task(time=NOW - 60)) == []

@@ -85,7 +85,7 @@ def test_what_is_not_ours_for_certain_is_left_alone() -> None:
     told = {notice.subject: notice.message for notice in plan.clusters[0].left_alone}
     assert told.keys() == {*(one.name for one in records), "us-east.foreign", ", ".join(sorted(INTERNAL))}
     assert told["us-east.theirs"] == "the topology billing made it"
-    assert "somebody made it again (topic id another then, id-of-us-east.anew now)" in told["us-east.anew"]
+    assert "deleted and made again (topic id another then, id-of-us-east.anew now)" in told["us-east.anew"]
     assert "no ids" in told["us-east.old"]
     for name in (one.name for one in records):
         assert destroyed(there, name).steps == ()

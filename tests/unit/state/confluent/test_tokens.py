@@ -110,7 +110,7 @@ def test_what_is_no_address_is_named(monkeypatch: pytest.MonkeyPatch, address: s
 
 @pytest.mark.parametrize(
     ("answered", "told"),
-    [(b"\x15\x03\x03\x00\x02\x02\x46\r\n\r\n", "speaks no HTTP"), (b"", "closed connection without response")],
+    [(b"\x15\x03\x03\x00\x02\x02\x46\r\n\r\n", "answer is no HTTP"), (b"", "closed connection without response")],
     ids=["TLS", "nothing"],
 )
 def test_who_speaks_no_http_is_named(monkeypatch: pytest.MonkeyPatch, answered: bytes, told: str) -> None:
