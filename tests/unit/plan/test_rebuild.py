@@ -57,9 +57,9 @@ def test_a_plan_says_that_the_record_is_missing_and_what_to_do() -> None:
     assert [one.code for one in problems] == ["AB416", "AB416"]
     assert str(problems[0]) == (
         "cluster eu-west (eu-west.example:9092), topic us-east.orders: is not on record as ours, and records of copies "
-        f"say that flow {FLOW} has filled it: the record of ownership is missing, though copies are here — `anabranch "
-        "adopt --rebuild --target us-east.orders` writes it anew once the copy was compared; identical offsets stay "
-        "[AB416]"
+        f"show that flow {FLOW} has filled it: the record of ownership is missing, though copies are here — "
+        "`anabranch adopt --rebuild --target us-east.orders` writes it anew once the copy was compared; identical "
+        "offsets stay [AB416]"
     )
 
 
