@@ -99,7 +99,7 @@ class PolicyType:
         return without_prefix(topic, self.declared.separator, aliases) if self.prefixes else None
 
     def may_name(self, _remote: str) -> bool:
-        """Tell whether a topic other than the one that `upstream` finds could have the copy `remote`."""
+        """Return whether a topic other than the one that `upstream` finds could have the copy `remote`."""
         return False
 
     def acl_patterns(
@@ -212,7 +212,7 @@ class RenamePolicy(PolicyType):
         return tuple(index for index, rule in enumerate(self.declared.rules) if not is_literal(rule.pattern))
 
     def may_name(self, remote: str) -> bool:
-        """Tell whether some rule could give this name, or names stay."""
+        """Return whether some rule could give this name, or names stay."""
         return self._otherwise.keeps_names or any(rule.may_give(remote) for rule in self.declared.rules)
 
     def acl_patterns(
@@ -259,7 +259,7 @@ class ClassPolicy(PolicyType):
         return custom.upstream(self.declared.entry_point, self.declared.options, topic)
 
     def may_name(self, remote: str) -> bool:
-        """Tell whether the class cannot rule it out: it reads no source from the name, or fails."""
+        """Return whether the class cannot rule it out: it reads no source from the name, or fails."""
         try:
             return is_heartbeats(remote, self.declared.separator) or self.upstream(remote, ()) is None
         except PolicyFault:
