@@ -1,6 +1,6 @@
-"""Asks the coordinators of a cluster about many groups, side by side: what they have committed; and commits for them.
+"""Reads and commits offsets of many groups, side by side, at their coordinators.
 
-Each call has connections of its own. Coordinators that are moving, or still loading, are asked again for a while.
+Each call has connections of its own. Coordinators that are moving, or still loading, are retried for a while.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class OffsetRefusal(Exception):
 
 
 def kinds(cluster: Cluster, nodes: Collection[int]) -> dict[str, str]:
-    """Return all groups that we may see with the protocol of their members, with one request to each broker.
+    """Return all visible groups with the protocol of their members, with one request to each broker.
 
     Args:
         cluster: which one.
@@ -89,7 +89,7 @@ def kinds(cluster: Cluster, nodes: Collection[int]) -> dict[str, str]:
 
 
 def committed(cluster: Cluster, names: Sequence[str]) -> dict[str, Found]:
-    """Return what groups have committed, or why their coordinators do not tell; a hundred groups in one request.
+    """Return what groups have committed, or the errors of their coordinators; a hundred groups in one request.
 
     Raises:
         ConnectionLost: no answer.
@@ -116,12 +116,12 @@ def committed(cluster: Cluster, names: Sequence[str]) -> dict[str, Found]:
 
 
 def commit(cluster: Cluster, what: Committer) -> dict[str, Exception]:
-    """Commit offsets as nobody's member, with generation -1 and leader epoch -1; return why some were not, by group.
+    """Commit offsets without membership, with generation -1 and leader epoch -1; return the errors by group.
 
     A group's portions follow each other, and none follows one that was refused.
 
     Returns:
-        `OffsetRefusal` with codes by partition, or what was raised; what of it is committed is unknown then.
+        `OffsetRefusal` with codes by partition, or what was raised; then it is unknown what was committed.
     """
     wrong: dict[str, Exception] = {}
 
@@ -152,7 +152,7 @@ async def _commit(wire: Wire, group: str, portion: Mapping[Log, CommittedPositio
     codes = await commits.commit(wire, Membership(node, group), portion)
     for code in codes.values():
         if code in COORDINATOR_NOT_READY:
-            # It is the coordinator's answer for all of them.
+            # The coordinator returns it for all of them.
             raise BrokerError(code)
     return codes
 

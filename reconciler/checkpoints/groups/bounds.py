@@ -1,6 +1,6 @@
-"""Asks one cluster where partitions begin and end, and what its topics are; for all of them at once.
+"""Reads from one cluster where partitions begin and end, and what its topics are; for all of them at once.
 
-Who asks keeps it: its client lives on, and is made anew with the secrets of the day where it was not let in.
+Callers keep it: its client lives on, and is replaced with one with current secrets where authentication failed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reconciler.state.confluent.faults import LEADER_CHANGES, is_refusal, no_con
 
 _SETTINGS = {"socket.connection.setup.timeout.ms": 3000}
 _LOGS_AT_ONCE = 10_000
-# Of a topic that is not there, or grows just now.
+# The errors of a topic that is missing, or being enlarged.
 _NOT_THERE = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION},
 )
@@ -30,7 +30,7 @@ _Answers = Mapping[TopicPartition, Future[Any]]
 
 
 class TopicRefused(EnvironmentFault):
-    """We may not DESCRIBE or READ a topic: AB313. Others may be open to us."""
+    """Our user may not DESCRIBE or READ a topic: AB313. Other topics may be allowed."""
 
 
 Refusals = dict[str, TopicRefused]
@@ -50,7 +50,7 @@ class Topic(NamedTuple):
 
 
 class Asker:
-    """Asks one cluster.
+    """Reads topics and log bounds of one cluster.
 
     Args:
         cluster: which one.
@@ -63,13 +63,13 @@ class Asker:
         self._client: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, _SETTINGS)
 
     def metadata(self, seconds: float) -> ClusterMetadata:
-        """Return all brokers, and all topics that we may see, as they are now.
+        """Return all brokers, and all topics that our user may see, as they are now.
 
         Args:
             seconds: how long it may take where a connection fails.
 
         Raises:
-            AnabranchError: as `clients.ask` and `clients.make` say.
+            AnabranchError: as `clients.ask` and `clients.make`.
         """
         longest = self._cluster.clients.admin.patience(self._seconds)
         return self._client.ask(clients.listed, seconds, longest)
@@ -78,8 +78,8 @@ class Asker:
         """Return the bounds of some partitions; those that are not there, or have no leader just now, are left out.
 
         Args:
-            logs: topics and numbers of partitions; of a topic that is not there nobody can be asked.
-            refusals: takes why we may not DESCRIBE topics, by topic; None raises that.
+            logs: topics and partition numbers; missing topics have no leader that could answer.
+            refusals: gets the refusals to DESCRIBE, by topic; with None they are raised.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -87,7 +87,8 @@ class Asker:
         """
         if not logs:
             return {}
-        # Both are under way at the same time. Ends are asked for behind them: what is stable now is so later, too.
+        # Both are in flight at the same time. Ends are requested behind them: an offset that is stable now is so later,
+        # too.
         under_way = self._asked(logs, OffsetSpec.earliest()), self._asked(logs, OffsetSpec.latest(), committed=True)
         starts, stable = (self._told(answers, refusals) for answers in under_way)
         ends = self._told(self._asked(logs, OffsetSpec.latest()), refusals)
@@ -107,20 +108,20 @@ class Asker:
             milliseconds: since 1970.
 
         Raises:
-            AnabranchError: as `bounds` says.
+            AnabranchError: as `bounds`.
         """
         found = self._told(self._asked(logs, OffsetSpec.for_timestamp(milliseconds)))
         return {log: offset if offset >= 0 else None for log, offset in found.items()}
 
     def topics(self, names: Collection[str], refusals: Refusals | None = None) -> dict[str, Topic]:
-        """Return what topics of some names are; those that are not there are left out.
+        """Return topics by name; those that are missing are left out.
 
         Args:
             names: of which ones.
             refusals: as for `bounds`.
 
         Raises:
-            AnabranchError: as `bounds` says.
+            AnabranchError: as `bounds`.
         """
         if not names:
             return {}
@@ -136,7 +137,7 @@ class Asker:
         }
 
     def _asked(self, logs: Collection[Log], spec: OffsetSpec, *, committed: bool = False) -> list[_Answers]:
-        """Ask for an offset of each partition, and wait for nothing."""
+        """Request an offset of each partition, without waiting."""
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         client = self._client.get()
         return [
@@ -152,7 +153,7 @@ class Asker:
         errors: Refusals = {} if refusals is None else refusals
         for answers in asked:
             for place, answer in answers.items():
-                # One partition that has no leader says nothing of the others.
+                # A partition without a leader does not affect the others.
                 told = self._answer(place.topic, answer, _NOT_THERE | LEADER_CHANGES, errors)
                 if told is not None:
                     found[place.topic, place.partition] = int(told.offset)
@@ -161,7 +162,7 @@ class Asker:
         return found
 
     def _answer(self, topic: str, answer: Future[Any], none: Collection[int], refusals: Refusals) -> Any:
-        """Return an answer; None for errors that say that there is none, and where it is refused, which is noted."""
+        """Return an answer; None for the errors in `none`, and for a refusal, which is noted."""
         try:
             # No limit here: the request has one of its own, and ends with a reason.
             return answer.result()
@@ -192,6 +193,6 @@ def _portions(logs: Sequence[Log]) -> Iterator[Sequence[Log]]:
 
 
 def _known(told: Any) -> str | None:
-    """Return an id as `replicator` and `state` write it; of no id all bits are 0."""
+    """Return an id as `replicator` and `state` write it; None for the zero id."""
     most, least = told.get_most_significant_bits() & _BITS, told.get_least_significant_bits() & _BITS
     return str(uuid.UUID(int=most << 64 | least)) if most or least else None

@@ -1,6 +1,6 @@
-"""Offsets in files, as `offsets export` writes them: CSV with a header, or JSON. Nothing is asked of any cluster.
+"""Offsets in files, as `offsets export` writes them: CSV with a header, or JSON. No cluster is contacted.
 
-Everything that is wrong in a file is found at once, each with its line. Pure but for reading the file.
+All errors of a file are found at once, each with its line. Pure but for reading the file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from reconciler.model.offsets.committed import COLUMNS, Asked, Kind
 VERSION = 1
 LARGEST_OFFSET = 2**63 - 1
 _LARGEST_PARTITION = 2**31 - 1
-# Zeros before it are nothing wrong; thousands of digits Python would refuse to read.
+# Leading zeros are accepted; thousands of digits Python would refuse to read.
 _LONGEST_NUMBER = 100
-# Of what stands where something else should.
+# The characters of a wrong value that a message shows.
 _LONGEST_SHOWN = 200
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _NEEDED = ("topic", "partition", "offset")
@@ -38,7 +38,7 @@ Row = tuple[int, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class OffsetFile:
-    """What a file asks for.
+    """The moves in a file.
 
     Attributes:
         kind: whose offsets.
@@ -58,7 +58,7 @@ def read_file(path: Path) -> OffsetFile:
         DeclaredInputError: AB620, the file cannot be read, or is not laid out as an offset file is.
     """
     try:
-        # As it is: what a group said may hold line breaks of all kinds.
+        # Unchanged: metadata of groups may hold line breaks of all kinds.
         text = read_text(path)
     except OSError as error:
         raise _unusable(path, 0, f"cannot be read: {error.strerror}", "name a file that is there") from None
@@ -105,7 +105,7 @@ def _wrong(kind: Kind, row: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         yield "expected as many values as there are columns; found more", "put text with commas in double quotes"
     for name in (kind, "topic"):
         value = row.get(name)
-        # To Kafka the empty name is the name of a group.
+        # Kafka allows a group with an empty name.
         if not isinstance(value, str) or not (value or name == "group"):
             yield f"expected a {name}; found {_found(value)}", f"name the {name}"
         elif not _is_text(value):
@@ -113,15 +113,15 @@ def _wrong(kind: Kind, row: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, largest in (("partition", _LARGEST_PARTITION), ("offset", LARGEST_OFFSET)):
         if (message := _wrong_number(row.get(name), largest)) is not None:
             yield f"{name}: {message}", f"write a whole number from 0 to {largest}"
-    said = row.get("metadata")
-    if not isinstance(said, str | None):
-        yield f"metadata: expected text; found {_found(said)}", "write text, or leave it out"
-    elif said is not None and not _is_text(said):
-        yield f"metadata: expected text; found {_found(said)}, which is no Unicode text", "write text"
+    metadata = row.get("metadata")
+    if not isinstance(metadata, str | None):
+        yield f"metadata: expected text; found {_found(metadata)}", "write text, or leave it out"
+    elif metadata is not None and not _is_text(metadata):
+        yield f"metadata: expected text; found {_found(metadata)}, which is no Unicode text", "write text"
 
 
 def _is_text(value: str) -> bool:
-    """Tell whether a string can be written: JSON can name halves of characters."""
+    """Return whether a string can be encoded: JSON can hold lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -130,7 +130,7 @@ def _is_text(value: str) -> bool:
 
 
 def _wrong_number(value: object, largest: int) -> str | None:
-    """Say what is wrong with a number as CSV or JSON has it; None for nothing."""
+    """Return the error of a number as CSV or JSON holds it; None for a right one."""
     if isinstance(value, str):
         if not (value.removeprefix("-").isdecimal() and value.isascii()):
             return f"expected a whole number; found {_found(value)}"
@@ -238,7 +238,7 @@ def _value(column: str, cell: str) -> str | None:
 def _json_rows(path: Path, text: str) -> tuple[list[Row], dict[str, int]]:
     """Return the rows with their lines, and the columns that any of them has."""
     try:
-        # What stands for a number is told with its line.
+        # Wrong numbers are reported later, with their lines.
         value = parse_json(text, finite=False)
     except UnreadableFile as error:
         raise _unusable(path, error.line, str(error), f"write {_SHAPE}") from None

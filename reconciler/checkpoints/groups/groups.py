@@ -1,7 +1,7 @@
 """The groups of one cluster: which there are, what they have committed, where their logs end; and committing for them.
 
-What is asked of many groups or partitions travels side by side. Whether a group has members is never looked at
-beforehand: who commits without being a member (generation -1) is refused where there are any, in the same moment.
+Requests for many groups or partitions run side by side. Membership is never checked beforehand: a commit by a
+non-member (generation -1) is refused by the coordinator where there are members, in the same moment.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Groups:
 
     Attributes:
         cluster: which one.
-        partitions: how many each topic has that we may see, by name; as of the last `refresh`.
+        partitions: partition counts of the topics that our user may see, by name; as of the last `refresh`.
 
     Raises:
-        Unreachable: AB310, nobody answers.
-        EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
+        Unreachable: AB310, no answer.
+        EnvironmentFault: what `clients.ask` and `clients.make` raise: authentication fails, or the like.
         Refused: AB423, it is another cluster than the declared one.
     """
 
@@ -73,7 +73,7 @@ class Groups:
         self.refresh()
 
     def refresh(self) -> None:
-        """Ask anew which brokers and topics there are; errors as those of the class."""
+        """Read the brokers and topics again; errors as those of the class."""
         metadata = self._asker.metadata(_CONNECT_SECONDS)
         if other := self.cluster.other_cluster(metadata.cluster_id):
             raise Refused(other)
@@ -87,7 +87,7 @@ class Groups:
     # --- which there are ---------------------------------------------------------------------------------------------
 
     def kinds(self) -> dict[str, str]:
-        """Return all groups that we may see, each with the protocol of its members, empty where it never had any.
+        """Return all visible groups, each with the protocol of its members, empty where it never had any.
 
         Raises:
             Unreachable: AB310, a broker does not answer: its groups would be missing.
@@ -98,7 +98,7 @@ class Groups:
             raise unreachable(self.cluster, f"its groups are not listed: {error}") from None
 
     def chosen(self, named: Sequence[str]) -> tuple[list[str], list[Problem]]:
-        """Return the groups that names and regular expressions choose, and which of them are not handled, and why.
+        """Return the groups that names and regular expressions choose, and those that are not handled, with the reason.
 
         Flows' own groups are never chosen.
 
@@ -106,8 +106,8 @@ class Groups:
             named: full matches, each as it stands first and then as an expression; `all` is every group.
 
         Raises:
-            DeclaredInputError: a group that is named in full is not there, or nothing matches an expression (AB625);
-                one is not handled (AB629), or hidden from us (AB313).
+            DeclaredInputError: a group that is named in full is missing, or nothing matches an expression (AB625); one
+                is not handled (AB629), or refused to our user (AB313).
             Unreachable: AB310, no answer.
         """
         kinds = self.kinds()
@@ -122,7 +122,7 @@ class Groups:
         return [name for name in matching if not _no_consumers(name, kinds[name])], others
 
     def others(self) -> dict[str, Problem]:
-        """Return the groups whose state is more than what they have committed, each with why nobody can move it.
+        """Return the groups whose state is more than committed offsets, each with why it cannot be moved.
 
         Raises:
             Unreachable: AB310, no answer.
@@ -130,21 +130,21 @@ class Groups:
         return {name: self.not_handled(name, kind) for name, kind in sorted(self.kinds().items()) if kind in _STATE_OF}
 
     def not_handled(self, group: str, protocol: str) -> Problem:
-        """Return the problem that a group is one whose offsets nobody can move."""
+        """Return the problem that a group's offsets cannot be moved."""
         return Problem("AB629", self._where(group), *_no_consumers(group, protocol))
 
     def against(self, group: str, kinds: Mapping[str, str], may_create: bool) -> Problem | None:
-        """Return what stands against writing offsets of a group; None for nothing."""
+        """Return the objection to writing offsets of a group; None for none."""
         if _is_ours(group) or _no_consumers(group, kinds.get(group, "")):
             return self.not_handled(group, kinds.get(group, ""))
         return None if group in kinds or may_create else self.why_unknown(group, kinds)
 
     def why_unknown(self, group: str, there: Collection[str] = ()) -> Problem:
-        """Return why a group is not listed: we may not see it, or it is not there.
+        """Return why a group is not listed: it is refused to our user, or missing.
 
         Args:
             group: which one.
-            there: groups that are, of which one may be meant.
+            there: existing groups, for suggestions.
 
         Raises:
             Unreachable: AB310, no answer.
@@ -164,10 +164,10 @@ class Groups:
     # --- what they have committed, and where logs end ----------------------------------------------------------------
 
     def committed(self, groups: Sequence[str]) -> list[Committed]:
-        """Return what groups have committed, by group, topic and partition; the bounds of logs are not looked at.
+        """Return what groups have committed, by group, topic and partition, whatever the bounds of the logs.
 
         Raises:
-            EnvironmentFault: AB313, with every group that we may not DESCRIBE.
+            EnvironmentFault: AB313, with every group that our user may not DESCRIBE.
             Unreachable: AB310, no answer.
         """
         found, wrong = self.told(groups)
@@ -176,7 +176,7 @@ class Groups:
         return found
 
     def told(self, groups: Sequence[str]) -> tuple[list[Committed], dict[str, Problem]]:
-        """Return what groups have committed as `committed` does, and why others do not tell, each for itself.
+        """Return what groups have committed as `committed` does, and the errors of the other groups.
 
         Raises:
             Unreachable: AB310, no answer.
@@ -188,7 +188,7 @@ class Groups:
         try:
             answers = asking.committed(self.cluster, groups)
         except (ConnectionLost, BrokerError) as error:
-            raise unreachable(self.cluster, f"what groups have committed is not told: {error}") from None
+            raise unreachable(self.cluster, f"committed offsets of groups cannot be read: {error}") from None
         for group in sorted(answers):
             answer = answers[group]
             if isinstance(answer, BrokerError):
@@ -200,7 +200,7 @@ class Groups:
         return found, wrong
 
     def bounds(self, logs: Iterable[Log]) -> dict[Log, LogBounds]:
-        """Return where logs begin and end; those that are not there, or have no leader just now, are left out.
+        """Return where logs begin and end; those that are missing, or have no leader now, are left out.
 
         Raises:
             EnvironmentFault: AB313, with every topic that we may not DESCRIBE.
@@ -212,7 +212,7 @@ class Groups:
         """Return the ids of topics, None where the brokers have none; topics that are not there are left out.
 
         Raises:
-            EnvironmentFault: AB313, with the topic that we may not DESCRIBE.
+            EnvironmentFault: AB313, with the topic that our user may not DESCRIBE.
             Unreachable: AB310, no answer.
         """
         return {name: topic.topic_id for name, topic in self._asker.topics(sorted(set(topics))).items()}
@@ -233,7 +233,7 @@ class Groups:
         return self._asker.at_time(self._known(logs), milliseconds)
 
     def without_leader(self, log: Log) -> Problem:
-        """Return the problem that nobody tells anything of a partition."""
+        """Return the problem that a partition has no leader."""
         where = f"{self.cluster.where}, topic {log[0]}, partition {log[1]}"
         return Problem("AB630", where, "it has no leader now", "wait until its brokers are up")
 
@@ -245,11 +245,11 @@ class Groups:
     def commit(
         self, moves: Mapping[str, Sequence[Move]], place: Callable[[Move], Log] = lambda move: move.log
     ) -> dict[Move, Problem]:
-        """Commit offsets for groups, as nobody's member, with leader epoch -1; return what went wrong by move.
+        """Commit offsets for groups, without membership and with leader epoch -1; return what failed by move.
 
         Args:
             moves: by group.
-            place: which partition an offset is committed for.
+            place: returns the partition that an offset is committed for.
         """
         portions = {
             group: [
@@ -268,7 +268,7 @@ class Groups:
     def _why_not(self, group: str, log: Log, error: Exception) -> Problem | None:
         """Return why an offset of a group was not committed; None where it was, though others were not."""
         if isinstance(error, asking.OffsetRefusal):
-            # Behind what is refused nothing more of the group is written.
+            # After a refusal nothing more of the group is written.
             code = error.codes.get(log)
             return None if code is None and log in error.done else self._not_committed(group, log, code or error.first)
         if isinstance(error, BrokerError):
@@ -305,12 +305,12 @@ def _is_ours(group: str) -> bool:
 
 
 def _no_consumers(group: str, protocol: str) -> tuple[str, str] | tuple[()]:
-    """Say why the offsets of a group are nothing to be read or moved here, and what to do; nothing for others."""
+    """Return why the offsets of a group are not handled, and the remedy; empty for consumer groups."""
     if _is_ours(group):
         return "is the group of a flow, and holds the flow's positions", "use --flow"
     if protocol in _CONSUMERS:
         return ()
-    why = _STATE_OF.get(protocol, f"its members speak the protocol {protocol}")
+    why = _STATE_OF.get(protocol, f"its members use the protocol {protocol}")
     return f"is no group of consumers: {why}; not handled", "use the tools that come with it"
 
 

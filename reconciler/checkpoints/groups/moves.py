@@ -1,4 +1,4 @@
-"""What would be written, and what stands against it, all of it at once; nothing is written here."""
+"""Plans moves of offsets and finds all objections at once, without writing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from reconciler.model.offsets.committed import Asked, LogBounds, Move, MovedOffs
 
 @dataclass(frozen=True)
 class MoveTerms:
-    """What is accepted.
+    """What a move may do.
 
     Attributes:
         clamp: whether offsets outside of the log become the nearest one in it; else they are refused.
-        create: whether groups that are not there are made.
+        create: whether missing groups are made.
     """
 
     clamp: bool = False
@@ -30,7 +30,7 @@ class Planned:
 
     Attributes:
         moves: in the order in which they were asked for.
-        problems: what stands against it.
+        problems: the objections.
     """
 
     moves: tuple[Move, ...]
@@ -41,7 +41,7 @@ def plan_for_groups(groups: Groups, asked: Sequence[Asked], terms: MoveTerms) ->
     """Return what would be committed for groups of a cluster.
 
     Raises:
-        EnvironmentFault: AB313, something may not be seen.
+        EnvironmentFault: AB313, something is refused to our user.
         Unreachable: AB310, no answer.
     """
     kinds = groups.kinds()
@@ -54,7 +54,7 @@ def plan_for_groups(groups: Groups, asked: Sequence[Asked], terms: MoveTerms) ->
 
 
 def _refused(groups: Groups, asked: Sequence[Asked], kinds: Mapping[str, str], terms: MoveTerms) -> dict[str, Problem]:
-    """Return what stands against groups, said once for each of them, where it is first asked for."""
+    """Return the objections to groups, once for each of them, where it is first named."""
     found: dict[str, Problem] = {}
     for group, first in {one.owner: one for one in reversed(asked)}.items():
         against = groups.against(group, kinds, terms.create)
@@ -69,7 +69,7 @@ def plan_for_flow(positions: Positions, asked: Sequence[Asked], terms: MoveTerms
     """Return what would be committed as positions of a flow.
 
     Raises:
-        EnvironmentFault: AB313 or AB311, something may not be seen.
+        EnvironmentFault: AB313 or AB311, something is refused to our user.
         Unreachable: AB310, a cluster does not answer.
     """
     partitions = {topic: positions.partitions(topic) for topic in positions.copies}

@@ -1,10 +1,10 @@
 """The positions of one flow: where each of its copies goes on, read from the target, and moved while nothing runs.
 
 With identical offsets a position is the remote log's end and nothing else, so there is none to be written. With
-translated offsets it is committed in the flow's group at the target, for the remote partition, with a note that the
-replicator reads when it goes on: a position that is moved keeps what the note says of producers and topics. While a
-flow is failed over others write to its copies: with identical offsets the cuts alone tell where it stands then, and
-with translated ones where its group has forgotten.
+translated offsets it is committed in the flow's group at the target, for the remote partition, with metadata (`Note`)
+that the replicator reads when it continues: a position that is moved keeps the note's producers and topics. While a
+flow is failed over, other producers write to its copies: with identical offsets the cuts alone hold its position then,
+and with translated ones where the group's offset has expired.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRANSLATED = "translated"
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was seen of the copies of a flow, by remote partition or original one."""
+    """The state of a flow's copies, by remote partition or original one."""
 
     committed: Mapping[Log, Committed]
     ends: Mapping[Log, LogBounds]
@@ -48,7 +48,7 @@ class Positions:
     Args:
         topology: the declaration.
         flow: one of its flows.
-        source_lost: whether the source is not asked: then nobody knows its logs.
+        source_lost: whether the source is not read: then the bounds of its logs are unknown.
 
     Attributes:
         flow: the flow.
@@ -74,7 +74,7 @@ class Positions:
 
     @property
     def source(self) -> Groups:
-        """Groups and logs of the source, which is not lost."""
+        """The groups and logs of the source, which must not be lost."""
         assert self._source is not None, "it is lost"
         return self._source
 
@@ -132,7 +132,7 @@ class Positions:
         return {
             there: cut
             for there, cut in known.items()
-            # Of another topic of this name the cut says nothing.
+            # The cut does not apply to another topic of this name.
             if cut.remote == there[0]
             and not differ(OffsetMetadata.parse(cut.note(there[1])).target_id, ids.get(there[0]))
         }
@@ -156,7 +156,7 @@ class Positions:
 
         Raises:
             Unreachable: AB310, the target does not answer.
-            EnvironmentFault: AB311, reading is refused: nobody could tell.
+            EnvironmentFault: AB311, reading is refused, so that it is unknown.
         """
         words = copying(self.target.cluster, self._topology, self.flow.name)
         if not words:
@@ -164,7 +164,7 @@ class Positions:
         return self._runs(f"run {words[0].run} copies it (digest {words[0].digest or 'unknown'})")
 
     def identical(self, topic: str, where: str) -> Problem:
-        """Return the problem that a copy has a position that nobody can write."""
+        """Return the problem that a copy's position cannot be written."""
         name = self.copies[topic].name
         message = (
             f"copy {name} has identical offsets: its position is the end of its log at {self.flow.target}, and "
@@ -176,21 +176,21 @@ class Positions:
         """Return the note to be committed with a position that is moved.
 
         Args:
-            before: as it stands.
-            after: where to.
-            source_id: of the original of today, in whose log that is.
+            before: the current position.
+            after: the new offset.
+            source_id: id of today's original, in whose log the offset is.
         """
         note = OffsetMetadata.parse(before.metadata) if before.metadata else OffsetMetadata()
         if differ(note.source_id, source_id):
-            # Of the topic that was there before it says nothing any more, but whose transaction is to be ended.
+            # Nothing of the former topic's note holds any more, except the transaction that is to be ended.
             return str(note._replace(source_id=source_id, epoch=None, anew_from=0))
-        # Of which leader epoch the record before another offset is nobody looked at.
+        # The leader epoch of the record before another offset is not known.
         return str(note if before.offset == after else note._replace(epoch=None))
 
     def write(self, moves: Sequence[Move]) -> dict[Move, Problem]:
-        """Commit positions; return what went wrong by move. A flow that runs has members, who alone may commit.
+        """Commit positions; return what failed by move. A running flow has members, which alone may commit.
 
-        A copy whose original was made anew is on record as one of the new topic then: plans go on with it.
+        A copy whose original was recreated is recorded as one of the new topic then: plans continue with it.
 
         Raises:
             Unreachable: AB310, no answer to what is recorded. What was committed stays; written again, it is recorded.
@@ -202,12 +202,12 @@ class Positions:
         return {move: runs if problem.code == "AB626" else problem for move, problem in problems.items()}
 
     def _record(self, topics: Collection[str]) -> None:
-        """Put on record which topics the originals are in whose logs positions were written."""
+        """Record the ids of the originals in whose logs positions were written."""
         today = self.source.ids(topics) if topics else {}
         decided = []
         for topic in sorted(topics):
             known, found = self.copies[topic], kafka_id(today.get(topic))
-            # Of brokers without ids nothing is on record but zeros.
+            # Brokers without topic ids have zeros on record.
             if found is not None and known.source_topic_id.strip("A") and found != known.source_topic_id:
                 decided.append(replace(known, source_topic_id=found))
         if decided:

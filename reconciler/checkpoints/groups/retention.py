@@ -14,10 +14,10 @@ _SECONDS = 10.0
 
 
 def retention_seconds(cluster: Cluster) -> float:
-    """Return how many seconds it keeps them: Kafka's default of seven days where it does not tell.
+    """Return the retention in seconds: Kafka's default of seven days where the cluster does not return it.
 
     Raises:
-        Unreachable: AB310, nobody answers.
+        Unreachable: AB310, no answer.
         EnvironmentFault: what `clients.metadata` raises.
     """
     client, seen = clients.metadata(cluster, _SECONDS)
@@ -27,7 +27,7 @@ def retention_seconds(cluster: Cluster) -> float:
         try:
             entry = future.result().get(_KEY)
         except KafkaException:
-            # Who may not see settings of brokers takes the default.
+            # Where reading the settings of brokers is refused, the default counts.
             continue
         if entry is not None and entry.value is not None:
             found.append(int(entry.value))

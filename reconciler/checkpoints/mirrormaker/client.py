@@ -1,7 +1,7 @@
 """A client for what MirrorMaker 2 and Anabranch write beside copies: checkpoints, heartbeats, and names of topics.
 
-Its words are those of MirrorMaker's Java client (`MirrorClient`, `RemoteClusterUtils`), and so are its answers, unless
-something else is said. Users import it as `reconciler.client`. It reads and never writes.
+Names and answers are those of MirrorMaker's Java client (`MirrorClient`, `RemoteClusterUtils`), except where noted.
+Users import it as `reconciler.client`. It reads and never writes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from reconciler.model.policies.policy import ReplicationPolicy
 DEFAULT_SECONDS = 30.0
 
 _BOOTSTRAP = ("bootstrap.servers", "metadata.broker.list")
-# Who hands us the settings of its consumer has these among them; administration and librdkafka refuse them.
+# Settings of a consumer may hold these; administration and librdkafka refuse them.
 _OF_A_CONSUMER = frozenset({"on_commit", "key.deserializer", "value.deserializer"})
 _TLS_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
 
 
 @dataclass(frozen=True)
 class Given(Cluster):
-    """A cluster that is known by settings of confluent-kafka alone.
+    """A cluster that is given by settings of confluent-kafka alone.
 
     Attributes:
-        settings: of the program that asks; they may hold secrets and are never shown.
+        settings: of the calling program; they may hold secrets and are never shown.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -56,7 +56,7 @@ class Given(Cluster):
         return cls(servers, brokers, security=_security(settings), settings=kept)
 
     def librdkafka(self) -> dict[str, Any]:
-        """Return the settings as they are, without those that a consumer alone takes."""
+        """Return the settings unchanged, without those of consumers alone."""
         return dict(self.settings)
 
     @property
@@ -66,10 +66,10 @@ class Given(Cluster):
 
 
 def _security(settings: Mapping[str, Any]) -> Security:
-    """Return as much as messages need; what connections are made with are the settings themselves."""
+    """Return as much as messages need; connections use the settings themselves."""
     protocol: Protocol = str(settings.get("security.protocol", "PLAINTEXT")).upper()  # type: ignore[assignment]
     files = {key: Reference("file", str(settings[key])) for key in _TLS_FILES if settings.get(key)}
-    # A key with a password could not be loaded to find out what a broker says to its certificate.
+    # A key with a password could not be loaded to test the broker's answer to its certificate.
     ca, certificate, key = (files.get(name) for name in _TLS_FILES)
     is_open = "ssl.key.password" not in settings
     return Security(
@@ -88,7 +88,7 @@ class MirrorClient:
         cluster: the target: settings for confluent-kafka, or a declared cluster.
         policies: replication policies of the flows into it; the default one with a dot where none is given.
         clusters: aliases that count as hops in names of topics; None takes any prefix for one, as the Java client does.
-        timeout: seconds that the cluster may be silent.
+        timeout: seconds that the cluster may take to answer.
 
     Raises:
         ValueError: the settings name no brokers.
@@ -136,13 +136,13 @@ class MirrorClient:
 
         Raises:
             EnvironmentFault: AB640, there is no topic of such checkpoints; AB313, it may not be read; AB312, AB318 or
-                AB319, the cluster does not let us in.
+                AB319, authentication at the cluster fails.
             Unreachable: AB310, the cluster does not answer.
         """
         topic = self._checkpoints_topic(remote_cluster_alias)
         records = reading.records(self._cluster, topic, self._timeout)
         if isinstance(group, str):
-            # Of many groups' checkpoints few have to be looked into.
+            # Only this group's checkpoints are decoded.
             prefix = group_prefix(group)
             records = (record for record in records if (record[0] or b"").startswith(prefix))
         found = newest(records)
@@ -155,7 +155,7 @@ class MirrorClient:
         """Return over how many hops heartbeats of a cluster come here, on the shortest way; -1 where none come.
 
         Raises:
-            EnvironmentFault: the cluster does not let us in.
+            EnvironmentFault: authentication at the cluster fails.
             Unreachable: AB310, the cluster does not answer.
         """
         found = hops([self._names.sources(topic) for topic in self.heartbeat_topics()], upstream_cluster_alias)
@@ -174,9 +174,9 @@ class MirrorClient:
         return {topic for topic in self._topics() if self._names.is_checkpoints(topic)}
 
     def remote_topics(self, source: str | None = None) -> set[str]:
-        """Return the topics whose names say that they are copies, those of heartbeats among them.
+        """Return the topics that are copies by their names, those of heartbeats among them.
 
-        Under the policy `identity` no name says so. Errors as `replication_hops`.
+        Under the policy `identity` no name shows it. Errors as `replication_hops`.
 
         Args:
             source: only those that were copied from this cluster directly.
@@ -215,8 +215,12 @@ class MirrorClient:
         message = (
             f"there are no checkpoints of cluster {source}: expected topic {self._names.checkpoints_topics(source)[0]}"
         )
-        others = f"those of other clusters are in {', '.join(known)}" if known else "nobody writes any here"
-        remedy = "name the source by its alias in the replication, and see whether checkpoints are written"
+        others = (
+            f"those of other clusters are in {', '.join(known)}"
+            if known
+            else "no checkpoints of any cluster are written here"
+        )
+        remedy = "name the source by its alias in the replication, and check that checkpoints are written"
         raise EnvironmentFault(Problem("AB640", self._cluster.where, f"{message}; {others}", remedy))
 
 
@@ -234,7 +238,7 @@ def translate_offsets(
         remote_cluster_alias: alias of the source cluster.
         group: the group's name.
         policies: replication policies of the flows into it; the default one with a dot where none is given.
-        timeout: seconds that the cluster may be silent.
+        timeout: seconds that the cluster may take to answer.
 
     Returns, raises:
         What `MirrorClient.remote_consumer_offsets` does.

@@ -23,10 +23,10 @@ VERSION = 0
 
 TOPOLOGY_HEADER, FLOW_HEADER, GROUPS_HEADER = "anabranch-topology", "anabranch-flow", "anabranch-groups"
 """Headers of our heartbeats, which others ignore: of which topology and flow it is, and how many groups were looked at,
-in decimal. Former releases did not say the topology."""
+in decimal. Former releases did not write the topology."""
 
 BLANK = b""
-"""The value that takes a checkpoint back.
+"""The value that withdraws a checkpoint.
 
 It is no tombstone, as Java's clients and MirrorMaker 2 end with a NullPointerException where they meet one
 (`Checkpoint.deserializeRecord`, up to Kafka 4.3.1 at least), whatever group they were asked for. A value that is too
@@ -81,7 +81,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life of one flow.
+    """A heartbeat of one flow.
 
     Attributes:
         source: alias of its source cluster.
@@ -135,7 +135,7 @@ def read_checkpoint(key: bytes, value: bytes) -> Checkpoint:
 def newest(records: Iterable[tuple[bytes | None, bytes | None]]) -> dict[CheckpointKey, Checkpoint]:
     """Return the checkpoints that hold after some records: the last one of each key, without those taken back.
 
-    What is no checkpoint is left out, as MirrorMaker's client does it.
+    Records that are no checkpoints are left out, as in MirrorMaker's client.
 
     Args:
         records: keys and values of the topic, in order.
@@ -198,7 +198,7 @@ def _text(text: str) -> bytes:
 
 
 class _Reading:
-    """Reads values one behind the other; what stands behind the last is left alone, as in Kafka's own schemas.
+    """Reads values one behind the other; bytes behind the last are ignored, as in Kafka's own schemas.
 
     Args:
         data: a record's key or value.

@@ -1,7 +1,7 @@
-"""Reads a compacted topic of one partition from its start to its end, whoever has written it.
+"""Reads a compacted topic of one partition from its start to its end, whichever program wrote it.
 
-Journals have a follower of their own (`state/journals/journal`): it counts offsets, and here may stand markers of
-transactions and holes that compaction left, also at the end.
+Journals have a reader of their own (`state/journals/journal`), which counts offsets; here there may be transaction
+markers and holes from compaction, also at the end.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from reconciler.state.journals import unreadable
 Record = tuple[bytes | None, bytes | None]
 
 _AT_ONCE = 5_000
-# The library waits for as long as it is told, also where it has said that the end is reached.
+# The library waits for the full time, also after it has reported the end.
 _POLL_SECONDS = 0.05
 _SETTINGS = {
-    # The library asks for one; nobody joins it and nothing is committed.
+    # The library requires one; no consumer joins it and nothing is committed.
     "group.id": "anabranch-unused",
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
@@ -38,14 +38,14 @@ _GONE = frozenset(
 
 
 def topics(cluster: Cluster, seconds: float) -> frozenset[str]:
-    """Return the names of all topics that we may see.
+    """Return the names of all topics that our user may see.
 
     Args:
         cluster: which one.
         seconds: how long it may take to answer.
 
     Raises:
-        Unreachable: AB310, nobody answers.
+        Unreachable: AB310, no answer.
         EnvironmentFault: what `clients.ask` raises.
         Refused: AB423, it is another cluster than the declared one.
     """
@@ -61,7 +61,7 @@ def records(cluster: Cluster, topic: str, seconds: float) -> Iterator[Record]:
     Args:
         cluster: where it is.
         topic: which one.
-        seconds: how long the cluster may be silent.
+        seconds: how long the cluster may take to answer.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -70,7 +70,7 @@ def records(cluster: Cluster, topic: str, seconds: float) -> Iterator[Record]:
     reports = clients.Reports()
     consumer: Consumer = clients.make(Consumer, cluster, _SETTINGS, reports)
     try:
-        # Asked for by name before, the leader is known at once; else the library finds out half a second later.
+        # After a look-up by name the leader is known at once; else the library finds it half a second later.
         known = clients.ask(
             cluster, consumer, reports, lambda patience: clients.one_topic(consumer, patience, topic), seconds
         )

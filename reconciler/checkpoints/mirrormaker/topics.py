@@ -1,4 +1,4 @@
-"""What topics of a target cluster are called, and what their names say, in MirrorMaker 2's words. Pure."""
+"""The topic names of a target cluster and what they mean, as in MirrorMaker 2. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["DEFAULT_SEPARATOR", "MirrorTopicNames", "checkpoints_topic", "hops"]
 
 @dataclass(frozen=True)
 class MirrorTopicNames:
-    """What the topics' names on one target cluster say.
+    """Interprets the topic names of one target cluster.
 
     Attributes:
-        policies: of the flows into it; a name means what the policy says that finds the longest way behind it.
+        policies: of the flows into it; the policy that finds the most hops in a name counts.
         clusters: aliases that count as hops. None takes any prefix for one, as MirrorMaker's client does, so that
             `payments.eu` comes from a cluster `payments`; topics under rename rules or a class have then no hops.
     """
@@ -38,21 +38,21 @@ class MirrorTopicNames:
         return tuple(checkpoints_topic(source, separator) for separator in self.separators)
 
     def is_checkpoints(self, topic: str) -> bool:
-        """Tell whether a topic holds checkpoints."""
+        """Return whether a topic holds checkpoints."""
         return any(self._ends_with(topic, separator, _CHECKPOINTS) for separator in self.separators)
 
     def is_internal(self, topic: str) -> bool:
-        """Tell whether a topic is one of Kafka's, Connect's, MirrorMaker's or ours."""
+        """Return whether a topic is one of Kafka's, Connect's, MirrorMaker's or ours."""
         if topic.startswith(("__", ".")) or topic.endswith("-internal"):
             return True
         return any(self._ends_with(topic, separator, _INTERNAL) for separator in self.separators)
 
     def is_heartbeats(self, topic: str) -> bool:
-        """Tell whether a topic holds heartbeats: the cluster's own, or such as came from somewhere."""
+        """Return whether a topic holds heartbeats: the cluster's own, or copied ones."""
         return topic == HEARTBEATS or any(self._are_heartbeats(policy, topic) for policy in self.policies)
 
     def sources(self, topic: str) -> tuple[str, ...]:
-        """Return the clusters that a topic's name says it came through, nearest first; none for an original."""
+        """Return the clusters through which a topic came by its name, nearest first; none for an original."""
         return max((self._sources(policy, topic) for policy in self.policies), key=len, default=())
 
     @staticmethod
@@ -75,7 +75,7 @@ class MirrorTopicNames:
 
 
 def _prefixes(topic: str, separator: str) -> Iterator[str]:
-    """Yield what stands before each separator, each once: a name that repeats itself goes round in a circle."""
+    """Yield what is before each separator, each once: a name that repeats itself goes round in a circle."""
     seen: set[str] = set()
     while True:
         alias, found, rest = topic.partition(separator)
@@ -87,5 +87,5 @@ def _prefixes(topic: str, separator: str) -> Iterator[str]:
 
 
 def hops(sources: Collection[tuple[str, ...]], upstream: str) -> int | None:
-    """Return how many hops lie between a cluster and `upstream`, on the shortest of some ways; None for no way."""
+    """Return the fewest hops between a cluster and `upstream`; None where there is no way."""
     return min((way.index(upstream) + 1 for way in sources if upstream in way), default=None)

@@ -39,7 +39,7 @@ Item = TypeVar("Item")
 class CheckpointWriter:
     """Writes the checkpoints of one source cluster's groups; what is there already is not written again.
 
-    Several may write into one topic: of what another one writes, or of a topic made anew, it learns by `refresh`.
+    Several may write into one topic: `refresh` reads what another process wrote, or a recreated topic.
 
     Args:
         cluster: the target.
@@ -69,11 +69,11 @@ class CheckpointWriter:
 
     @property
     def known(self) -> Mapping[CheckpointKey, Checkpoint]:
-        """What was last read or written; nothing is asked."""
+        """What was last read or written; no request is sent."""
         return self._known or {}
 
     def refresh(self) -> dict[CheckpointKey, Checkpoint]:
-        """Make the topic if it is missing, and return what stands in it; it is read where others have written there.
+        """Make the topic if it is missing, and return its checkpoints; it is read where others have written there.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -110,13 +110,13 @@ class CheckpointWriter:
         return len(changed)
 
     def take_back(self, is_gone: Callable[[CheckpointKey], bool]) -> int:
-        """Take back the checkpoints of groups or topics that are gone, and wait until that is stored.
+        """Withdraw the checkpoints of groups or topics that are gone, and wait until that is stored.
 
         Args:
-            is_gone: asked for each that stands in the topic.
+            is_gone: called for each in the topic.
 
         Returns:
-            How many were taken back.
+            How many were withdrawn.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -131,15 +131,15 @@ class CheckpointWriter:
         return len(gone)
 
     def standing(self) -> dict[CheckpointKey, Checkpoint]:
-        """Return what stands in the topic as far as is known; it is read where nobody has yet.
+        """Return the topic's checkpoints as far as known; the topic is read where it was not yet.
 
         Raises:
-            AnabranchError: as `refresh` says.
+            AnabranchError: as `refresh`.
         """
         return self.refresh() if self._known is None else self._known
 
     def _store(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        # What is stored by half is read again.
+        # After a partial write the topic is read again.
         before, self._seen = self._seen, None
         self._journal.store(records)
         if before is not None:
@@ -148,14 +148,14 @@ class CheckpointWriter:
 
 
 class HeartbeatWriter:
-    """Writes signs of life of one flow.
+    """Writes the heartbeats of one flow.
 
     Args:
         cluster: whose topic `heartbeats` they are written to, for flows to carry on.
         source: alias of the flow's source.
         target: alias of its target.
         timeout: seconds to wait for the cluster in each call.
-        whose: names of its topology and of the flow, to tell it from others between the same clusters; several
+        whose: names of its topology and of the flow, to distinguish it from others between the same clusters; several
             topologies may have a flow of this name, as it is made of the aliases by default.
     """
 
@@ -178,7 +178,7 @@ class HeartbeatWriter:
 
         Args:
             now: milliseconds since 1970.
-            groups: how many groups were looked at.
+            groups: the number of groups synced.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.

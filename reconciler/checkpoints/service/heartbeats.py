@@ -1,6 +1,6 @@
-"""Reads when the groups of flows were last looked at: each round ends with that in the topology's status topic.
+"""Reads when the groups of flows were last synced: each round records it in the topology's status topic.
 
-Heartbeats, which all topologies of a target write, tell it only where the journals are still shared as well.
+Heartbeats, which all topologies of a target write, hold it only where the journals are still shared as well.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _GROUPS = decimal()
 
 
 class LastLooks:
-    """Follows what a target tells of flows of a topology; the connection is kept between questions.
+    """Follows when the groups of a topology's flows were last synced; the connection is kept between calls.
 
     Args:
         cluster: which one.
         topology: name of the topology.
-        seconds: how long it may be silent.
+        seconds: how long it may take to answer.
     """
 
     def __init__(self, cluster: Cluster, topology: str, seconds: float = _SECONDS) -> None:
@@ -41,16 +41,16 @@ class LastLooks:
         self._reader: StatusReader | None = None
         self._asker = Asker(cluster, seconds)
         self._walker = Walker(cluster, committed=False, seconds=seconds, may_pass=True)
-        # By topology, None where a former release did not say it, and flow.
+        # By topology (None where a former release did not write it) and flow.
         self._found: dict[tuple[str | None, str], LastLook] = {}
         self._of_others: frozenset[str] | None = None
         self._at = 0
         self._topic_id: str | None = None
 
     def current(self) -> Mapping[str, LastLook]:
-        """Return by the name of a flow when its groups were last looked at; flows without any heartbeat are missing.
+        """Return by flow when its groups were last synced; flows without any heartbeat are missing.
 
-        Heartbeats that name no flow, as MirrorMaker 2's, are nobody's.
+        Heartbeats that name no flow, as MirrorMaker 2's, do not count.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -64,10 +64,10 @@ class LastLooks:
         return self._own()
 
     def _own(self) -> dict[str, LastLook]:
-        """Return what is said of flows of this topology, or by a former release, of flows that no other topology has.
+        """Return what is recorded for this topology's flows, or by a former release for flows of no other topology.
 
         Raises:
-            AnabranchError: as `current` says.
+            AnabranchError: as `current`.
         """
         ours = {flow: look for (topology, flow), look in self._found.items() if topology == self._topology}
         former = {flow: look for (topology, flow), look in self._found.items() if topology is None}
@@ -93,7 +93,7 @@ class LastLooks:
             for message in self._walker.messages(*_LOG, self._at):
                 if message.error() is None:
                     self._take(message)
-                # The last word is the place that is reached, and no record.
+                # The last message is the offset that is reached, and no record.
                 self._at = max(self._at, (message.offset() or 0) + (message.error() is None))
 
     def _take(self, message: Message) -> None:
@@ -107,7 +107,7 @@ class LastLooks:
             whose = None if topology is None else WORD(topology.decode()), WORD(flow.decode())
             self._found[whose] = LastLook(TIME(beat.timestamp / 1_000), count)
         except ValueError:
-            # Others may write what they like.
+            # Foreign records in the topic are passed over.
             return
 
     def close(self) -> None:

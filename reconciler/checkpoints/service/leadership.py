@@ -1,8 +1,8 @@
-"""Whose turn it is: of all processes that run a flow, one looks after its groups.
+"""Leader election: of all processes that run a flow, one syncs its groups.
 
-Kafka's own group protocol decides: each is a member of one group that subscribes to a topic of one partition, and who
-is assigned it has the turn. A member that dies loses it after the session's end. Two may believe to have it for a
-moment: what an older look of one of them leaves behind, the next round of the other mends.
+Kafka's own group protocol decides: each process is a member of one group that subscribes to a topic of one partition,
+and the member with that partition is the leader. A member that dies loses it after the session's end. Two may count
+themselves leader for a moment: what an older round of one of them leaves behind, the next round of the other corrects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Leadership:
         flow: name of the flow.
 
     Attributes:
-        is_ours: whether it is this process's turn, as of the last `look`.
+        is_ours: whether this process is the leader, as of the last `look`.
     """
 
     def __init__(self, target: Cluster, topology: str, flow: str) -> None:
@@ -48,7 +48,7 @@ class Leadership:
         self._subscribed: Consumer | None = None
 
     def look(self, seconds: float) -> bool:
-        """Wait a moment for news, and tell whether it is our turn.
+        """Poll for up to `seconds`, and return whether this process is the leader.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -61,13 +61,13 @@ class Leadership:
             with calls.ours(self._target, f"topic {topic}", reports=self._clients.reports):
                 consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
             self._subscribed = consumer
-        # What the topic holds is nobody's business here: the partition is paused as soon as it is ours.
+        # The topic's records are not read: the partition is paused as soon as it is assigned.
         with contextlib.suppress(*calls.RAISED):
             consumer.poll(seconds)
         return self.is_ours
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Take the turn. Raises KafkaException, which `look` gets out of its poll."""
+        """Become the leader. Raises KafkaException, which `look` gets out of its poll."""
         if partitions:
             consumer.assign(partitions)
             consumer.pause(partitions)
@@ -77,6 +77,6 @@ class Leadership:
         self.is_ours = False
 
     def close(self) -> None:
-        """Leave the group, so that another process has the turn at once."""
+        """Leave the group, so that another process becomes the leader at once."""
         self.is_ours = False
         self._clients.close()

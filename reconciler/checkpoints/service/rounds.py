@@ -1,7 +1,7 @@
-"""Rounds: what groups of a flow's source have committed, translated to the copies, again and again.
+"""Rounds: translate the committed offsets of a flow's groups to the copies, again and again.
 
-Each round writes checkpoints in MirrorMaker 2's format, as far as something moved, and commits the same positions at
-the target where the flow says so. Who runs them is no concern of this file: `service` does.
+Each round writes checkpoints in MirrorMaker 2's format, where something moved, and commits the same positions at the
+target where the flow declares so. `service` runs them.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Round:
     """What one round did.
 
     Attributes:
-        groups: how many groups were looked at.
-        positions: how many positions were translated.
+        groups: the number of groups read.
+        positions: the number of positions translated.
         unknown: why others were not, by original topic, each once.
         written: checkpoints that were written.
         taken_back: checkpoints of groups and positions that are gone.
         committed: offsets that were committed at the target.
-        present: groups that have members at the target, and are left to them.
-        problems: what went wrong, each group for itself.
+        present: groups with members at the target, which are left alone.
+        problems: what failed, for each group.
     """
 
     groups: int = 0
@@ -92,7 +92,7 @@ class Rounds:
             one.close()
 
     def round(self) -> Round:
-        """Look once at all groups of the flow.
+        """Translate all groups of the flow once.
 
         Raises:
             AnabranchError: a cluster does not answer, or refuses something that all groups need.
@@ -104,7 +104,7 @@ class Rounds:
         told, hidden = there.told([name for name in taken if name not in against])
         groups = [name for name in taken if name not in against and name not in hidden]
         checkpoints, unknown, closed = self._translated([one for one in told if self._takes(one.topic)])
-        # Another process may have had the turn, or believe to have it; other flows write there, too.
+        # Another process may have been the leader, or count itself so; other flows write there, too.
         known, standing = self._writer.known, self._writer.refresh()
         self._settled.forget(known, standing)
         self._settled.learn(standing)
@@ -129,7 +129,7 @@ class Rounds:
         )
 
     def _groups_of(self, cluster: Cluster) -> Groups:
-        """Return the groups of one side, which topics and brokers there are being asked anew."""
+        """Return the groups of one side, with its topics and brokers read anew."""
         if cluster.alias in self._groups:
             self._groups[cluster.alias].refresh()
         else:
@@ -142,11 +142,11 @@ class Rounds:
     def _translated(
         self, committed: Iterable[Committed]
     ) -> tuple[list[Checkpoint], dict[str, str], Collection[Problem]]:
-        """Return positions as checkpoints, by topic why some have no place at the target, and what is closed to us."""
+        """Return positions as checkpoints, why other topics have none at the target, and what is refused to us."""
         found: list[Checkpoint] = []
         unknown: dict[str, str] = {}
         all_of_them = list(committed)
-        # Of a topic that nobody reads any more nothing is asked: it may be gone, with the permission to ask for it.
+        # A topic without committed offsets is not looked up: it may be gone, with the permission to read it.
         self._translator.refresh({(one.topic, one.partition) for one in all_of_them}, only=True)
         topics = {one.topic for one in all_of_them}
         closed = {topic: problem for topic, problem in self._translator.closed.items() if topic in topics}
@@ -154,7 +154,7 @@ class Rounds:
             try:
                 there = self._translator.downstream(one.topic, one.partition, one.offset)
             except TopicRefused as error:
-                # It may be described, and not read where nothing else tells what stands there.
+                # DESCRIBE may be allowed, and READ refused where both logs must be read.
                 (closed[one.topic],) = error.problems
                 there = Translated(None, "unknown", closed[one.topic].message)
             if there.offset is None:
@@ -167,7 +167,7 @@ class Rounds:
     def _not_shared(self, checkpoints: Sequence[Checkpoint]) -> tuple[list[Checkpoint], list[Problem]]:
         """Leave out positions in copies that other flows fill, too.
 
-        What stands there before a group's place may be of a source of which it has read nothing yet.
+        Records before a group's offset may be of a source of which it has read nothing yet.
         """
         if not self._flow.groups.sync_offsets:
             return [], []
@@ -191,22 +191,22 @@ class Rounds:
         unknown: Mapping[str, str],
         hidden: Collection[str],
     ) -> tuple[int, Collection[Problem]]:
-        """Take back checkpoints of groups that are gone, and of positions that groups of this flow have no longer.
+        """Withdraw checkpoints of groups that are gone, and of positions that groups of this flow have no longer.
 
         Other flows from the same source write into the same topic: theirs are left to them.
 
         Returns:
-            How many, and why some groups do not tell whether they are gone.
+            How many, and the errors of groups that may or may not be gone.
         """
         ours = {key.group for key in self._writer.standing() if self._flow.groups.takes(key.group)}
         missing = ours.difference(listed)
-        # Some are only hidden from us: theirs stay. Others were not listed just now, as where their coordinator is
-        # about to come back.
+        # Some are only refused to our user: theirs stay. Others were not listed just now, as where their coordinator is
+        # moving.
         told, unseen = there.told(sorted(missing))
         unlisted = {one.group for one in told}.union(hidden, unseen)
         missing -= unlisted
         remotes = {self._flow.remote_topic(topic) for topic in there.partitions if self._takes(topic)}
-        # What cannot be translated just now was true once.
+        # A position that cannot be translated just now keeps its checkpoint.
         remotes -= {self._flow.remote_topic(topic) for topic in unknown}
 
         def is_gone(key: CheckpointKey) -> bool:
@@ -219,8 +219,8 @@ class Rounds:
     def _of_others(self, remotes: Collection[str]) -> set[str]:
         """Return which remote topics are on record as copies of other flows, of this topology or another.
 
-        The topic of checkpoints is called after the source's alias, which another topology may have for a cluster of
-        its own: the groups of that one are not ours to miss.
+        The topic of checkpoints is named after the source's alias, which another topology may have for a cluster of its
+        own: its groups are never missing here.
         """
         if not remotes:
             return set()
@@ -232,7 +232,7 @@ class Rounds:
     # --- committing at the target ------------------------------------------------------------------------------------
 
     def _commit(self, checkpoints: Collection[Checkpoint]) -> tuple[int, tuple[str, ...], tuple[Problem, ...]]:
-        """Commit positions at the target; return how many, which groups have members there, and what went wrong."""
+        """Commit positions at the target; return how many, the groups with members there, and what failed."""
         if not self._flow.groups.sync_offsets:
             return 0, (), ()
         here = self._groups_of(self._target)
@@ -271,7 +271,7 @@ class Rounds:
         return len(done), present, (*hidden.values(), *dict.fromkeys(others))
 
     def _is_to_renew(self, one: Checkpoint, standing: GroupStanding) -> bool:
-        """Tell whether an offset that stands is committed once more: brokers forget those of groups without members."""
+        """Return whether an unchanged offset is committed again: brokers expire those of groups without members."""
         if standing.committed != one.downstream:
             return False
         if self._renew_after is None:

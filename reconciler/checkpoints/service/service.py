@@ -1,7 +1,7 @@
 """The checkpoint service of one flow: rounds at intervals, by one of the processes that run the flow.
 
-`replicate` starts one for each flow that takes groups along, or has heartbeats without. No trouble ends it; each is
-told once.
+`replicate` starts one for each flow that syncs groups, or has heartbeats without. No problem ends it; each is reported
+once.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _END_PATIENCE = 15.0
 
 
 class CheckpointService(Periodic):
-    """Looks after the groups of one flow until it is ended.
+    """Syncs the groups of one flow until it is ended.
 
     Args:
         topology: what is declared.
         flow: one of its flows.
-        warn: told of each new trouble, from this thread.
-        seen: told what each round did, likewise.
+        warn: called with each new problem, from this thread.
+        seen: called with the result of each round, likewise.
     """
 
     def __init__(
@@ -45,17 +45,17 @@ class CheckpointService(Periodic):
         self._turn = Leadership(target, topology.name, flow.name)
         has_groups = bool(flow.groups.include)
         self._rounds = Rounds(source, target, flow, topology.name, topology.aliases) if has_groups else None
-        # Nobody's, as MirrorMaker 2's are: when groups were looked at is said by rounds alone.
+        # These name no flow, as MirrorMaker 2's: only rounds record when groups were last synced.
         self._heart = HeartbeatWriter(target, flow.source, flow.target)
         self._has_begun = False
         self._due = self._beat_due = 0.0
 
     def _pause(self) -> float:
-        # Otherwise waiting for the turn takes its time.
+        # Otherwise `Leadership.look` waits.
         return _LOOK_SECONDS if self.has_failed else 0.0
 
     def _look(self, troubles: list[str]) -> bool:
-        """Make a round and write a sign of life when one is due, and while it is this process's turn."""
+        """Make a round and write a heartbeat when due, while this process is the leader."""
         had = self._turn.is_ours
         is_ours = self._turn.look(_LOOK_SECONDS)
         self._has_begun = self._has_begun and had and is_ours
@@ -91,7 +91,7 @@ class CheckpointService(Periodic):
 
 @contextmanager
 def looking_after_groups(topology: Topology, flows: Sequence[Flow], warn: Callable[[str], None]) -> Iterator[None]:
-    """Run the service of each flow that has something for it to do, from the start of the block to its end."""
+    """Run the service of each flow with groups or heartbeats, from the start of the block to its end."""
     services = [CheckpointService(topology, flow, warn) for flow in flows if flow.has_service]
     for service in services:
         service.start()

@@ -1,6 +1,6 @@
-"""Translated offsets as people ask for them: also without the source, and of a flow that is failed over.
+"""Translates offsets for users: also without the source, and for a flow that is failed over.
 
-What stands behind the cuts of a flow that is failed over others wrote to its copies: no offset of the source is there.
+Records behind the cuts of a failed-over flow were written to its copies by other producers: they have no source offset.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reconciler.state.ownership import Ownership
 
 @dataclass(frozen=True)
 class TranslationAnswers:
-    """What offsets are on the other side of a flow.
+    """The offsets on the other side of a flow.
 
     Attributes:
         offsets: in the order of the questions.
@@ -39,16 +39,16 @@ class TranslationAnswers:
 def answers(
     topology: Topology, flow: Flow, questions: Collection[Question], *, source_lost: bool = False
 ) -> TranslationAnswers:
-    """Return what some offsets of a flow's topics are on the other side.
+    """Return the offsets on the other side for some offsets of a flow's topics.
 
     Args:
         topology: the declaration.
         flow: one of its flows.
-        questions: what is asked.
-        source_lost: whether the source is not asked: what only it could tell is `unknown` then.
+        questions: the offsets.
+        source_lost: whether the source is not read: offsets that need it are `unknown` then.
 
     Raises:
-        AnabranchError: as `Translator.refresh` says.
+        AnabranchError: as `Translator.refresh`.
     """
     source, target = None if source_lost else topology.clusters[flow.source], topology.clusters[flow.target]
     with Translator(source, target, flow, topology.name) as translator:
@@ -62,7 +62,7 @@ def answers(
 
 @dataclass(frozen=True)
 class _Bounded:
-    """Answers that go no further than cuts, by original partition; of a source that is lost there are no bounds."""
+    """Limits answers to the cuts, by original partition; a lost source has no bounds."""
 
     cuts: Mapping[Log, Cut]
     at_source: Mapping[Log, LogBounds]
@@ -72,8 +72,8 @@ class _Bounded:
     def look(
         cls, flow: Flow, clusters: tuple[Cluster | None, Cluster], state: FailedOver, logs: Collection[Log]
     ) -> _Bounded:
-        """Look where the cuts still hold: at both sides of them the same topics are there."""
-        # Where its original is made anew, all that the copy holds comes to it.
+        """Return the cuts that still hold: those with the same topics on both sides."""
+        # Where its original is recreated, all records of the copy go to it.
         named = {log: cut for log in logs if (cut := state.cuts.get(log[0])) is not None and cut.anew != "made"}
         named = {log: cut for log, cut in named.items() if cut.remote == flow.remote_topic(log[0])}
         notes = {log: OffsetMetadata.parse(cut.note(log[1])) for log, cut in named.items()}
@@ -95,21 +95,21 @@ class _Bounded:
         remote = f"{cut.remote}/{question.partition}"
         if question.way == "downstream":
             what = "nothing" if copied is None else f"up to {copied}"
-            said = f"{remote} had copied {what} when its flow was failed over"
+            why = f"{remote} had copied {what} when its flow was failed over"
             if copied is not None and question.offset >= copied and found.offset is not None:
-                # Outside of transactions a copy may hold more than was told of when its flow ended.
+                # Outside of transactions a copy may hold more than its syncs cover when its flow ended.
                 end = min(end, found.offset)
-            answer = _up_to(question.offset, found, (copied or 0, end), said)
+            answer = _up_to(question.offset, found, (copied or 0, end), why)
             return _checked(answer, self.at_target.get(log), remote)
         if copied is None:
             return Translated(None, "unknown", f"{remote} had copied nothing when its flow was failed over")
-        said = f"{remote} was cut at {end} when its flow was failed over: what is behind that was written to it since"
-        answer = _up_to(question.offset, found, (end, copied), said)
+        why = f"{remote} was cut at {end} when its flow was failed over: what is behind that was written to it since"
+        answer = _up_to(question.offset, found, (end, copied), why)
         return _checked(answer, self.at_source.get(log), f"{question.topic}/{question.partition}")
 
 
 def _looked_at(cluster: Cluster | None, logs: Mapping[Log, Log]) -> tuple[dict[Log, str | None], dict[Log, LogBounds]]:
-    """Return the ids of topics, and where logs of theirs begin and end, by what they are asked for."""
+    """Return topic ids and log bounds, by the keys of `logs`."""
     if cluster is None or not logs:
         return {}, {}
     with closing(Groups(cluster)) as groups:
@@ -120,25 +120,25 @@ def _looked_at(cluster: Cluster | None, logs: Mapping[Log, Log]) -> tuple[dict[L
     )
 
 
-def _up_to(offset: int, found: Translated, ends: tuple[int, int], said: str) -> Translated:
-    """Return an answer that is no further than a cut.
+def _up_to(offset: int, found: Translated, ends: tuple[int, int], why: str) -> Translated:
+    """Return an answer that is at most the cut.
 
     Args:
-        offset: what is asked.
-        found: what it is on the other side, were there no cut.
-        ends: where the copy was cut, on the side that is asked of and on the other.
-        said: why nothing behind that is told.
+        offset: the offset to translate.
+        found: its translation without the cut.
+        ends: the cut on the side of `offset`, and on the other side.
+        why: the reason where the offset is behind the cut.
     """
     here, there = ends
     if offset > here:
-        return Translated(there, "ahead", said)
+        return Translated(there, "ahead", why)
     if offset == here or (found.offset is not None and found.offset >= there):
         return Translated(there, "end")
     return found
 
 
 def _checked(answer: Translated, bounds: LogBounds | None, name: str) -> Translated:
-    """Return an answer, unless what stood there is deleted."""
+    """Return an answer, unless its offset is deleted."""
     if answer.offset is None or bounds is None or answer.offset >= bounds.start:
         return answer
     why = f"offset {answer.offset} of {name} is deleted: its log begins at {bounds.start}"

@@ -1,8 +1,8 @@
-"""History: what the offset syncs of one source tell of its copies' offsets, read once and then as it goes on.
+"""Reads the offset syncs of one source: where its copies' records are, read once and then followed.
 
-The topic is compacted by partition, so what is told of the past is gone some day: `replicate` has it kept for a week,
-and who follows from now on keeps what it has read. Whatever has no span (older releases, MirrorMaker 2) tells of one
-record.
+The topic is compacted by partition, so old syncs are removed some day: `replicate` sets a compaction lag of a week, and
+a process that follows the topic keeps what it has read. A sync without a span (older releases, MirrorMaker 2) covers
+one record.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from reconciler.replicator.partition.place import differ
 from reconciler.state.confluent.faults import unreachable
 from reconciler.state.journals.encoding import headers
 
-# Whoever writes syncs ends the transaction right after them, unless it is dead.
+# The writer of syncs ends the transaction right after them, unless it has died.
 _PATIENCE = 3.0
 _PAUSE = 0.05
 
 
 class _Copy:
-    """What is told of one partition, and what the newest transaction of it has told so far."""
+    """The runs of one partition, and the syncs of its newest transaction so far."""
 
     def __init__(self) -> None:
         self.runs = PairedRuns()
@@ -45,7 +45,7 @@ class _Copy:
         if sync.position is not None:
             note = OffsetMetadata.parse(sync.position.note)
             if differ(note.target_id, self.note.target_id) or differ(note.source_id, self.note.source_id):
-                # Another topic took the name on one side: what was told before is not about it.
+                # Another topic took the name on one side: earlier syncs are not about it.
                 self.runs = PairedRuns()
             self.note = note
             self.settle()
@@ -53,29 +53,29 @@ class _Copy:
             self.settle()
 
     def settle(self) -> None:
-        """Take for told what is not followed by a position."""
+        """Apply the pending syncs."""
         for sync in self._pending:
             first, span = Point(sync.source, sync.target), sync.span
             if span is None:
                 self.runs.add_point(first)
                 continue
             if span.is_anew and not span.begin:
-                # Either topic may have been made anew: which it is now no position says.
+                # Either topic may have been recreated: no position holds the ids any more.
                 self.note = OffsetMetadata()
             self.runs.add(first, span.parts, span.begin, repeats=span.repeats, is_anew=span.is_anew)
         self._pending.clear()
 
 
 class SyncHistory:
-    """What is told of all copies at one target whose originals are in one source cluster.
+    """The offset syncs of all copies at one target whose originals are in one source cluster.
 
     Args:
         target: where the copies are.
         source: alias of the source cluster.
-        seconds: how long the cluster may be silent.
+        seconds: how long the cluster may take to answer.
 
     Attributes:
-        is_behind: whether a transaction is not ended yet that may tell more.
+        is_behind: whether an open transaction may hold further syncs.
     """
 
     def __init__(self, target: Cluster, source: str, seconds: float) -> None:
@@ -90,26 +90,26 @@ class SyncHistory:
 
     @property
     def logs(self) -> Collection[Log]:
-        """The partitions that something is told of."""
+        """The partitions with offset syncs."""
         return self._copies.keys()
 
     def runs(self, log: Log) -> PairedRuns:
-        """Return what is told of one partition, by its original's name."""
+        """Return the runs of one partition, by its original's name."""
         copy = self._copies.get(log)
         return PairedRuns() if copy is None else copy.runs
 
     def note(self, log: Log) -> OffsetMetadata:
-        """Return of which topics that is told."""
+        """Return the metadata with the ids of the topics that the runs belong to."""
         copy = self._copies.get(log)
         return OffsetMetadata() if copy is None else copy.note
 
     def last(self, log: Log) -> OffsetSync | None:
-        """Return the last word on one partition, which says the position that was committed with it, if it says one."""
+        """Return the last sync of one partition; it holds the position that was committed with it, if any."""
         copy = self._copies.get(log)
         return None if copy is None else copy.last
 
     def refresh(self) -> None:
-        """Read what was told since the last time.
+        """Read the syncs since the last call.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -146,7 +146,7 @@ class SyncHistory:
         for message in messages:
             offset = message.offset() or 0
             if message.error() is not None:
-                # So far transactions are ended.
+                # Up to here transactions are ended.
                 self._at = max(self._at, offset)
                 return
             self._at = offset + 1
@@ -154,7 +154,7 @@ class SyncHistory:
                 said = {name.encode(): value for name, value in headers(message).items()}
                 sync = sync_of(message.key() or b"", message.value() or b"", said)
             except (ValueError, struct.error):
-                # Others may write what they like.
+                # Foreign records in the topic are passed over.
                 continue
             log = sync.topic, sync.partition
             if log not in self._copies:

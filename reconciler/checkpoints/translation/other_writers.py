@@ -1,4 +1,4 @@
-"""Who fills a copy beside its flow: then no place in it is right for the groups of one source alone."""
+"""Finds copies that several flows fill, whose group offsets cannot be translated for one source alone."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from reconciler.state.copies import Copies
 def fillers(copies: Copies, flow: str, remote: Log, target_id: str | None) -> list[str]:
     """Return which other flows have copied into a remote partition, in order.
 
-    One that only announced a copy has copied nothing, and what was deleted since is nobody's.
+    A flow that only announced a copy has copied nothing, and records of a deleted topic do not count.
 
     Args:
-        copies: as they were read last.
+        copies: the copy records as they were read last.
         flow: whose copy it is.
         remote: the remote topic and the partition.
         target_id: id of the remote topic of today; None where that is not known.

@@ -1,7 +1,7 @@
-"""Pairing: which record of one log is which of the other, where no offset sync tells it.
+"""Pairs the records of two logs where no offset sync does.
 
-Both sides hold the same records in the same order, unless compaction has taken some on either. So they are paired by
-what they are: from the ends that are known, and from records that are there but once on each side. Pure.
+Both sides hold the same records in the same order, unless compaction has removed some on either. So they are paired by
+their content: from the ends that are known, and from records that exist once on each side. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class SeenRecord(NamedTuple):
 
     Attributes:
         offset: in its log.
-        mark: the same for the record and its copy, and hardly for any other.
+        mark: a hash, the same for the record and its copy, and hardly for any other.
     """
 
     offset: int
@@ -31,7 +31,7 @@ Slice = tuple[int, int, int, int]
 
 
 def paired(gap: Between, source: Sequence[SeenRecord], target: Sequence[SeenRecord]) -> list[PairedRun] | None:
-    """Return where the records of a gap stand on both sides; None where that cannot be told.
+    """Return the records of a gap as runs on both sides; None where they cannot be paired.
 
     Args:
         gap: between which places they stand.
@@ -42,7 +42,7 @@ def paired(gap: Between, source: Sequence[SeenRecord], target: Sequence[SeenReco
     if found is None:
         return None
     if not found and source and target:
-        # Their times may have been made anew; there is nothing to go by but their number.
+        # Their timestamps may differ (LogAppendTime); only their number is left to pair them by.
         if gap.low is None or gap.high is None or len(source) != len(target):
             return None
         found = [(number, number) for number in range(len(source))]
@@ -66,7 +66,7 @@ def _alike(one: Sequence[SeenRecord], other: Sequence[SeenRecord]) -> int:
 
 
 def _by_marks(source: Sequence[SeenRecord], target: Sequence[SeenRecord], part: Slice) -> list[Pair] | None:
-    """Return the pairs in a part of both: of records that are there once, and of those beside them that are alike."""
+    """Return the pairs in a part of both logs: records that exist once, and equal ones beside them."""
     first, last, begin, end = part
     here = _once(source[first:last], first)
     there = _once(target[begin:end], begin)
@@ -74,7 +74,7 @@ def _by_marks(source: Sequence[SeenRecord], target: Sequence[SeenRecord], part: 
     if any(after[1] <= before[1] for before, after in pairwise(anchors)):
         return None
     found: list[Pair] = []
-    # What stands between two of them is there several times, or only on one side.
+    # Records between two of them exist several times, or on one side only.
     for (left, right), (left_end, right_end) in pairwise([(first - 1, begin - 1), *anchors, (last, end)]):
         found += [(left, right)] if left >= first else []
         rest = _between(source, target, (left + 1, left_end, right + 1, right_end))

@@ -1,11 +1,11 @@
-"""Runs: which records of one partition stand where on both sides, exactly, and how far that is known.
+"""Runs: the offsets of one partition's records on both sides, exactly, and where they are not known.
 
-`history` adds what offset syncs tell, in the order of their log; `translate` looks offsets up, both ways, and puts in
-what it has found out by reading where syncs do not tell. Pure.
+`history` adds what offset syncs hold, in the order of their log; `translate` looks offsets up, both ways, and adds what
+it finds by reading where syncs are missing. Pure.
 
-A record has one place at the source, and one at the target or several: what an at-least-once copy has written again
-counts once, as the first of them that a sync tells of. Where the source was truncated and other records took offsets
-that were copied before, the newest count.
+A record has one offset at the source, and one at the target or several: records that an at-least-once copy has repeated
+count once, at the first offset that a sync holds. Where the source was truncated and other records took offsets that
+were copied before, the newest count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PairedRun(NamedTuple):
     Attributes:
         source: the first one's source offset.
         target: the first one's target offset.
-        records: how many they are.
+        records: their number.
     """
 
     source: int
@@ -47,7 +47,7 @@ class RunPoint(NamedTuple):
 
 
 class Between(NamedTuple):
-    """It is somewhere between two places, and what stands there is not known.
+    """The offset is somewhere between two places, and the records there are not known.
 
     Attributes:
         low: behind what is known before; None where nothing is.
@@ -59,7 +59,7 @@ class Between(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """It is behind everything that was copied.
+    """The offset is behind everything that was copied.
 
     Attributes:
         position: source offset up to which is copied.
@@ -79,15 +79,15 @@ class PairedRuns:
     Attributes:
         is_told: whether it is known that nothing was copied behind the last run.
         position: source offset up to which is copied, if so.
-        may_repeat: whether copies are told of some time after they can be read, if ever, as outside of transactions.
+        may_repeat: whether syncs come some time after their records can be read, if ever, as outside of transactions.
     """
 
     def __init__(self) -> None:
-        # Millions may be: three numbers each, not objects.
+        # There may be millions: three numbers each, not objects.
         self._source = array(_INT)
         self._target = array(_INT)
         self._count = array(_INT)
-        # Whether records may stand in front of a run that no run holds.
+        # Whether there may be records in front of a run that no run holds.
         self._is_open = array(_FLAG)
         self.is_told = False
         self.position = -1
@@ -111,11 +111,11 @@ class PairedRuns:
     # --- looking up --------------------------------------------------------------------------------------------------
 
     def downstream(self, offset: int) -> Found:
-        """Return where the first record stands at the target whose source offset is `offset` or behind it."""
+        """Return the target offset of the first record whose source offset is `offset` or behind it."""
         return self._look(offset, self._source, self._target)
 
     def upstream(self, offset: int) -> Found:
-        """Return the source offset of the first record that stands at target offset `offset` or behind it."""
+        """Return the source offset of the first record at or behind target offset `offset`."""
         return self._look(offset, self._target, self._source)
 
     def _look(self, offset: int, here: array[int], there: array[int]) -> Found:
@@ -138,30 +138,30 @@ class PairedRuns:
         count = self._count[index]
         return Point(self._source[index] + count, self._target[index] + count)
 
-    # --- as syncs tell it --------------------------------------------------------------------------------------------
+    # --- from offset syncs -------------------------------------------------------------------------------------------
 
     def add(
         self, first: Point, parts: Sequence[int], begin: int, *, repeats: bool = False, is_anew: bool = False
     ) -> None:
-        """Add the records that a sync speaks of.
+        """Add the records that a sync covers.
 
         Args:
             first: where the first of them stands.
-            parts: how many records follow each other, how many source offsets have none behind them, and so on.
+            parts: numbers in turn: records in sequence, then source offsets without a record behind them, and so on.
             begin: source offset up to which was read before.
             repeats: whether they may have been written before, too.
-            is_anew: whether the source has lost what was told of it from `begin` on.
+            is_anew: whether the source has lost the records from `begin` on that earlier syncs cover.
         """
         if is_anew:
             gone = self._cut(begin, self._source)
             self.position = min(self.position, begin)
-            # What may stand before what is gone is still to be found out.
+            # The records before what is gone are not known.
             self.is_told = self.is_told and not (gone and (self.end is None or self.end.source < begin))
         is_open = self._make_room(first, begin, repeats)
         source, target = first
         behind = self.end.source if self.end is not None and repeats else source
         for count, missing in zip(parts[::2], parts[1::2], strict=True):
-            # What is told already is left out.
+            # Records that an earlier sync covers are left out.
             again = min(count, max(0, behind - source))
             if count > again:
                 self._append(PairedRun(source + again, target + again, count - again), is_open)
@@ -171,7 +171,7 @@ class PairedRuns:
         self.is_told, self._is_found, self.may_repeat = True, False, repeats
 
     def add_point(self, first: Point) -> None:
-        """Add the one record that a sync tells of which says nothing of others."""
+        """Add the single record of a sync without a span."""
         if self.downstream(first.source) == RunPoint(first.target) and self.upstream(first.target) == RunPoint(
             first.source
         ):
@@ -181,28 +181,28 @@ class PairedRuns:
         self.is_told = False
 
     def _make_room(self, first: Point, begin: int, repeats: bool) -> bool:
-        """Take away what cannot be any more if a record stands at `first`; tell whether others may be before it."""
+        """Drop runs that contradict a record at `first`; return whether other records may be before it."""
         end = self.end
         if end is None:
             return first.target > 0
         upto = self.position if self.is_told else end.source
-        # Between two transactions stands at least the marker of the first, and one that was not told of takes two
-        # offsets. Of one transaction compaction takes the older syncs first: what stands before a gap ended its own.
+        # Between two transactions there is at least the marker of the first; a transaction whose syncs are gone takes
+        # two offsets or more. Within one transaction compaction removes the older syncs first: the run before a gap
+        # ended its own transaction.
         is_next = first.target == end.target or (not repeats and self.is_told and first.target == end.target + 1)
         is_open = begin > upto and not is_next
         if first.target < end.target:
-            # Syncs were written again, or the target has lost what it had.
+            # Syncs were written again, or the target has lost records.
             cut = self._cut(first.target, self._target)
             is_open = is_open and (cut is None or bool(cut))
         if not repeats and self.end is not None and first.source < self.end.source:
-            # The source has lost what it had, and took other records. What may stand before what is gone is still to be
-            # found out.
+            # The source has lost records and took others at their offsets. The records before them are not known.
             gone, end = self._cut(first.source, self._source), self.end
             is_open = is_open or (bool(gone) and end is not None and end.source < begin and end.target < first.target)
         return is_open if len(self) else first.target > 0
 
     def _cut(self, offset: int, here: array[int]) -> int | None:
-        """Forget what stands at an offset or behind it; return what was said of the first run that is gone whole."""
+        """Drop the runs at or behind an offset; return whether the first one dropped whole was open before it."""
         at = bisect_right(here, offset)
         if at and here[at - 1] == offset:
             at -= 1
@@ -222,14 +222,14 @@ class PairedRuns:
         self._count.append(run.records)
         self._is_open.append(is_open)
 
-    # --- as reading tells it -----------------------------------------------------------------------------------------
+    # --- from reading both logs ---------------------------------------------------------------------------------------
 
     def fill(self, gap: Between, runs: Sequence[PairedRun]) -> None:
-        """Put in what was found between two places; from now on nothing else is there.
+        """Add what was found between two places; the gap counts as known from now on.
 
         Args:
-            gap: as a look-up has named it, with nothing added since.
-            runs: what stands there, in order.
+            gap: as a look-up has returned it, with nothing added since.
+            runs: the runs there, in order.
         """
         at = 0 if gap.low is None else bisect_right(self._source, gap.low.source - 1)
         if at < len(self):
@@ -247,6 +247,6 @@ class PairedRuns:
             one[at:at] = array(one.typecode, values)
 
     def doubt(self) -> None:
-        """Take note that time has passed: where reading has found the end, and no sync, may be more by now."""
+        """Note that time has passed: where the end was found by reading, and not by a sync, there may be more now."""
         self.is_told = self.is_told and not self._is_found
         self._is_found = False

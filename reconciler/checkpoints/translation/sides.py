@@ -1,6 +1,6 @@
-"""Sides: where the logs of originals and copies begin and end, and which topics they are of, as of one look at both.
+"""Reads where the logs of originals and copies begin and end, and their topic ids, as of one look at both.
 
-Topics that are not there on one of the sides, or are closed to us, have no answers, and it is kept why.
+Topics that are missing on one of the sides, or that our user may not read, have no answers; the reason is kept.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.offsets.committed import Log, LogBounds
 
-# Of a source that cannot be asked.
+# The bounds for a source that is not available.
 _ANY = LogBounds(0, 2**63 - 1, 2**63 - 1)
 
 
 class LogSides:
-    """Looks at both sides of one flow.
+    """The log bounds on both sides of one flow.
 
     Args:
-        source: the flow's source cluster; None where it cannot be asked.
+        source: the flow's source cluster; None where it is not available.
         target: its target cluster.
         flow: which one.
-        seconds: how long a cluster may be silent.
-        one_by_one: whether a topic that is closed to us has no answers, instead of ending the look with an error.
+        seconds: how long a cluster may take to answer.
+        one_by_one: whether a topic that is refused to our user has no answers, instead of ending the look with an
+            error.
 
     Attributes:
         at_source: by original, as the flow reads it: `stable` is where what is copied ends.
-        at_target: likewise of the copy, as a reader of committed records has it.
+        at_target: likewise of the copy, as a `read_committed` consumer has it.
         ids: of both topics, by the original's name; None where brokers have none.
         why_not: why topics have no answers, by the original's name.
-        closed: which topics are closed to us, by the original's name.
+        closed: topics that are refused to our user, by the original's name.
     """
 
     def __init__(
@@ -56,12 +57,12 @@ class LogSides:
             self._source.close()
 
     def look(self, logs: Collection[Log]) -> set[Log]:
-        """Look at some partitions, by their originals' names; return those of topics that both sides have.
+        """Read the bounds of partitions, by their originals' names; return those whose topics exist on both sides.
 
         Raises:
             Unreachable: AB310, a cluster does not answer.
-            EnvironmentFault: AB313, with the topics that are closed to us, unless those are left out one by one; or
-                what `clients.make` raises.
+            EnvironmentFault: AB313, with the topics that are refused, unless those are left out one by one; or what
+                `clients.make` raises.
         """
         here: Refusals = {}
         there: Refusals = {}
@@ -71,7 +72,7 @@ class LogSides:
             self.at_source.pop(log, None)
             self.at_target.pop(log, None)
         remotes = {self._remote(log): log for log in wanted}
-        # What is at the target before this, the syncs that are read later tell of.
+        # The syncs that are read later cover all that is at the target before this.
         self.at_target |= {remotes[one]: bounds for one, bounds in self._target.bounds(remotes, there).items()}
         originals = dict.fromkeys(wanted, _ANY) if self._source is None else self._source.bounds(wanted, here)
         self.at_source |= {log: one.read(committed=self._reads_committed) for log, one in originals.items()}
@@ -91,7 +92,7 @@ class LogSides:
             self.why_not[topic] = self.closed[topic].message
 
     def _look_for(self, topics: Collection[str], here: Refusals, there: Refusals) -> dict[str, int]:
-        """Return how many partitions topics have that are there on both sides; note why others have no answers."""
+        """Return the partition counts of topics that exist on both sides; note why others have no answers."""
         remotes = {topic: self._flow.remote_topic(topic) for topic in topics}
         copies = self._target.topics(set(remotes.values()), there)
         originals = (
@@ -111,17 +112,17 @@ class LogSides:
                 found[topic] = min(originals[topic].partitions, copies[remote].partitions)
         return found
 
-    def lost(self, told: Mapping[Log, int]) -> dict[Log, int]:
-        """Return where copies end that hold less than is told of them, by original.
+    def lost(self, known: Mapping[Log, int]) -> dict[Log, int]:
+        """Return where copies end that hold less than their offset syncs cover, by original.
 
         Args:
-            told: where copies end at least, by original, as was told before this look.
+            known: the least end of each copy by its syncs, by original, as read before this look.
 
         Raises:
-            AnabranchError: as `look` says.
+            AnabranchError: as `look`.
         """
-        more = {log: end for log, end in told.items() if log in self.at_target and end > self.at_target[log].end}
-        # Mostly it has come since the look; what is told is there, so a look behind that sees it.
+        more = {log: end for log, end in known.items() if log in self.at_target and end > self.at_target[log].end}
+        # Usually the records came since the look; a second look finds them.
         remotes = {self._remote(log): log for log in more}
         ends = {remotes[one]: bounds.end for one, bounds in self._target.bounds(remotes).items()}
         return {log: end for log, end in ends.items() if end < more[log]}

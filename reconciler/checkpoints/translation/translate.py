@@ -1,11 +1,11 @@
-"""Translation: where a consumer of one side goes on at the other, exactly: nothing again, and nothing left out.
+"""Translates offsets of consumers to the other side of a flow, exactly: nothing repeated, nothing left out.
 
 A source offset becomes that of the first copied record whose own source offset is at or behind it (`downstream`), a
-target offset the source offset of the first record that stands there or behind it (`upstream`, for failback). Copies
-with identical offsets have the same, but for shifted runs, which the copy records tell. For copies with offsets of
-their own the offset syncs tell it (`history`); where they do not, both logs are read and their records paired.
+target offset the source offset of the first record at or behind it (`upstream`, for failback). Copies with identical
+offsets have the same ones, except in shifted runs, which the copy records hold. For translated copies the offset syncs
+hold them (`history`); where syncs are missing, both logs are read and their records paired.
 
-Everything is as of the last `refresh`. Answers about the same topic at the same time cost a search among its runs.
+All answers are as of the last `refresh`; each costs a search among the topic's runs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ class Translator:
     """Translates offsets of one flow.
 
     Args:
-        source: the flow's source cluster; None where it cannot be asked, as in a failover: then what would have to be
-            read there is `unknown`, and what is behind all that was copied is `ahead`.
+        source: the flow's source cluster; None where it is not available, as in a failover: then an offset that needs
+            it is `unknown`, and one behind all that was copied is `ahead`.
         target: its target cluster.
         flow: which one.
         topology: name of its topology.
-        most: how many records of one partition are read at most where nothing tells what stands in them.
-        one_by_one: whether a topic that we may not look at is `unknown` and in `closed`, and no error for all.
+        most: the most records of one partition that are read where syncs are missing.
+        one_by_one: whether a topic that is refused to our user is `unknown` and in `closed`, instead of an error for
+            all.
     """
 
     def __init__(
@@ -69,10 +70,10 @@ class Translator:
         self._wanted: set[Log] = set()
         self._modes: dict[str, str] = {}
         self._of_others: dict[Log, str] = {}
-        # Where copies end of which more is told.
+        # The ends of copies that hold less than their syncs cover.
         self._lost_from: dict[Log, int] = {}
-        # What reading has told since the last look, so that nobody reads it twice: the first record behind a position
-        # at the source, and where those are that were never copied.
+        # What was read since the last look, so that it is read once: the first record behind a position at the source,
+        # and answers for partitions that were never copied.
         self._next: dict[tuple[Log, int], int | None] = {}
         self._uncopied: dict[tuple[Log, Way], Behind | None] = {}
 
@@ -91,12 +92,12 @@ class Translator:
     # --- looking at the clusters -------------------------------------------------------------------------------------
 
     def refresh(self, logs: Collection[Log] = (), *, only: bool = False) -> None:
-        """Look at both clusters: answers count as of this.
+        """Read both clusters: answers are as of this call.
 
         Args:
-            logs: partitions that are going to be asked for, by their originals' names; those asked for before are
-                looked at again. What is asked for without being named here costs a look of its own.
-            only: whether to forget those that were asked for before.
+            logs: the partitions to translate, by their originals' names; earlier ones are read again. A partition that
+                is not named here costs a look of its own.
+            only: whether to drop the earlier ones.
 
         Raises:
             Unreachable: AB310, a cluster does not answer.
@@ -110,7 +111,7 @@ class Translator:
         if topics - self._modes.keys():
             owned = self._ownership.read()
             owners = {topic: owned.get(self._flow.remote_topic(topic)) for topic in topics}
-            # What nobody has chosen yet is asked for again: it may be by then.
+            # A mode that is not decided yet is read again: it may be decided by then.
             self._modes |= {topic: one.offsets for topic, one in owners.items() if one is not None}
         self._next.clear()
         self._uncopied.clear()
@@ -127,22 +128,22 @@ class Translator:
         self._see_what_is_told_of_others(wanted)
 
     def _see_what_is_told_of_others(self, logs: Collection[Log]) -> None:
-        """Find the partitions of which nothing is told, as one side's topic was made anew under the same name.
+        """Find the partitions whose syncs do not apply, as one side's topic was recreated under the same name.
 
-        Where nothing is told of a partition, as one made anew has more than the former topic, the others tell.
+        A partition without syncs, as a recreated topic may have more than the former, is judged by the others.
         """
         for log in logs:
             self._of_others.pop(log, None)
             topic, remote = log[0], self._flow.remote_topic(log[0])
             source_id, target_id = self._sides.ids[topic]
             own = [ids for ids in self._ids_told(log) if ids != (None, None)]
-            # What is on record of a former remote topic of that name tells of nothing.
+            # Copy records of a former remote topic of that name do not count.
             others = [ids for ids in self._copies.ids(self._flow.name, remote) if not differ(ids[1], target_id)]
             for told_source, told_target in own or others:
                 if differ(told_source, source_id):
                     self._of_others[log] = f"{remote} holds records of another topic {topic}, which was made anew"
                 if differ(told_target, target_id):
-                    self._of_others[log] = f"{remote} was made anew, and nothing is told of it yet"
+                    self._of_others[log] = f"{remote} was recreated, and has no offset syncs yet"
 
     def _ids_told(self, log: Log) -> Iterable[tuple[str | None, str | None]]:
         record = self._record(log)
@@ -156,11 +157,11 @@ class Translator:
 
     @property
     def closed(self) -> Mapping[str, Problem]:
-        """Why we may not look at topics, by their names at the source, as of the last `refresh`."""
+        """Why topics are refused to our user, by their names at the source, as of the last `refresh`."""
         return self._sides.closed
 
     def shared(self) -> dict[Log, list[str]]:
-        """Return the remote partitions that other flows have copied into, too, and which, as of the last look."""
+        """Return the remote partitions that other flows have copied into, too, and these flows, as of the last look."""
         remotes = {
             (self._flow.remote_topic(topic), number): self._sides.ids.get(topic) for topic, number in self._wanted
         }
@@ -174,16 +175,16 @@ class Translator:
     # --- answering ---------------------------------------------------------------------------------------------------
 
     def answers(self, questions: Collection[Question]) -> list[Translated]:
-        """Return what some offsets are on the other side, in their order, as of one look at the clusters.
+        """Return the translations of some offsets, in order, as of one look at the clusters.
 
         Raises:
-            AnabranchError: as `refresh` says.
+            AnabranchError: as `refresh`.
         """
         self.refresh({(one.topic, one.partition) for one in questions})
         return [self._answer((one.topic, one.partition), one.offset, one.way) for one in questions]
 
     def downstream(self, topic: str, partition: int, offset: int) -> Translated:
-        """Return where at the target to go on that a consumer of the source has read up to `offset`.
+        """Return the target offset for a consumer of the source that has read up to `offset`.
 
         Args:
             topic: the original.
@@ -191,15 +192,15 @@ class Translator:
             offset: of the source, the next to be read: 0 or more.
 
         Raises:
-            AnabranchError: as `refresh` says.
+            AnabranchError: as `refresh`.
         """
         return self._answer((topic, partition), offset, "downstream")
 
     def upstream(self, topic: str, partition: int, offset: int) -> Translated:
-        """Return where at the source to go on that a consumer of the target has read up to `offset`.
+        """Return the source offset for a consumer of the target that has read up to `offset`.
 
         Raises:
-            AnabranchError: as `refresh` says.
+            AnabranchError: as `refresh`.
         """
         return self._answer((topic, partition), offset, "upstream")
 
@@ -233,7 +234,7 @@ class Translator:
     def _is_identical(self, log: Log) -> bool:
         mode = self._mode(log[0])
         if mode == "auto" and not self._flow.repeats and not self._history.is_behind:
-            # Nobody has chosen yet, or it is not ours: what is told decides, if it is told with the records.
+            # The mode is not decided yet, or the topic is not ours: offset syncs decide, if they come with the records.
             return not len(self._history.runs(log))
         return mode == "identical"
 
@@ -261,7 +262,7 @@ class Translator:
         here, there = self._sides.at_source[log], self._other_side(log, way)[0]
         here = here if way == "downstream" else self._sides.at_target[log]
         if way == "upstream" and self._originals is None:
-            # Where the copy ends tells up to where the source is copied, and nothing else does.
+            # Only the end of the copy shows up to where the source is copied.
             copied = record.runs.to_source(here.stable)
             there = LogBounds(0, copied, copied)
         if found < there.stable:
@@ -286,7 +287,7 @@ class Translator:
         look = runs.downstream if way == "downstream" else runs.upstream
         found = look(offset)
         if isinstance(found, Behind) and self._is_handed(log, found):
-            # Others wrote to the copy behind that, and it was copied back: both logs tell.
+            # Other producers wrote to the copy behind that, and it was copied back: both logs hold it.
             found = Between(Point(found.position, found.end), None)
         if not isinstance(found, Between):
             return found
@@ -303,17 +304,17 @@ class Translator:
         return look(offset)
 
     def _is_handed(self, log: Log, found: Behind) -> bool:
-        """Tell whether a copy holds what came while its flow was failed over, behind all that syncs tell."""
+        """Return whether a copy holds records that came while its flow was failed over, behind all syncs."""
         record = self._record(log)
         return record is not None and record.handed is not None and found.end < record.handed.end
 
     def _before_all(self, log: Log, way: Way) -> Behind | None:
-        """Return where all are of a partition of which nothing was ever copied; None where that cannot be told."""
+        """Return the answer for a partition of which nothing was ever copied; None where that is not certain."""
         here, there = self._sides.at_source[log], self._sides.at_target[log]
         remote = self._flow.remote_topic(log[0]), log[1]
         if self._history.is_behind or not self._remotes.is_empty(remote, (there.start, there.stable)):
             return None
-        # Where its copy will begin the flow says, which matters to nobody where there is nothing.
+        # The flow declares where its copy will begin, which does not matter for an empty log.
         if way == "upstream" and (
             self._originals is None or not self._originals.is_empty(log, (here.start, here.stable))
         ):
@@ -325,20 +326,20 @@ class Translator:
             return f"a transaction in {self._history.topic} is not ended yet; ask again"
         without = "not known without the source: " if self._originals is None else ""
         if not len(self._history.runs(log)):
-            return f"{without}no offset sync in {self._history.topic} tells of {log[0]}/{log[1]}"
+            return f"{without}no offset sync in {self._history.topic} covers {log[0]}/{log[1]}"
         if without:
-            return f"{without}the offset syncs that told it are gone from {self._history.topic}"
+            return f"{without}the offset syncs for it are gone from {self._history.topic}"
         return (
-            f"the offset syncs that told it are gone from {self._history.topic}, and what both logs hold there is more "
-            f"than {self._most:,} records, or not the same"
+            f"the offset syncs for it are gone from {self._history.topic}, and both logs hold more there "
+            f"than {self._most:,} records, or different ones"
         )
 
     def _behind(self, log: Log, offset: int, way: Way, found: Behind) -> Translated:
-        """Return the answer for what is behind all that was copied."""
+        """Return the answer for an offset behind all that was copied."""
         if self._history.is_behind:
             return Translated(None, "unknown", self._nothing_tells(log))
         here, there = self._sides.at_source[log], self._sides.at_target[log]
-        # Before the look at the syncs; what came since is told by them, if it is told in time.
+        # From before the look at the syncs, which cover what came since, if they come in time.
         end = found.end if self._history.runs(log).may_repeat else max(there.stable, found.end)
         if way == "upstream":
             how: How = "ahead" if offset > end else "end"
@@ -352,7 +353,7 @@ class Translator:
         return Translated(end, "ahead", f"{name} has copied up to {found.position}")
 
     def _first_behind(self, log: Log, position: int) -> int | None:
-        """Return the first record at the source that is not copied; None where there is none yet."""
+        """Return the offset of the first record at the source that is not copied; None where there is none yet."""
         if self._originals is None:
             return position
         if position >= self._sides.at_source[log].stable:
@@ -363,5 +364,5 @@ class Translator:
 
 
 def _needed(found: Found) -> int:
-    """Return where a copy ends at least of which that is true; 0 where that is not known."""
+    """Return the least end of a copy for which an answer is valid; 0 where that is not known."""
     return found.offset + 1 if isinstance(found, RunPoint) else found.end if isinstance(found, Behind) else 0

@@ -1,4 +1,4 @@
-"""Gaps: what stands where no offset sync tells it, by reading both logs there and pairing what they hold."""
+"""Finds the records in gaps between offset syncs, by reading both logs there and pairing their records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.checkpoints.translation.walk import TooFar, Walker
 from reconciler.model.declared.flow import Flow
 from reconciler.model.offsets.committed import Log
 
-# Millions of records may be read for nothing. Who asks in rounds reads them for a twentieth of the time, not all of it.
+# Millions of records may be read for nothing: after such a read the gap rests for so many times as long.
 _REST = 20
 
 
@@ -19,7 +19,7 @@ class UnsyncedGaps:
 
     Args:
         flow: which one.
-        originals: reads the source; None where it cannot be asked.
+        originals: reads the source; None where it is not available.
         remotes: reads the target.
         most: how many records of one partition are read at most.
     """
@@ -29,18 +29,19 @@ class UnsyncedGaps:
         self._originals = originals
         self._remotes = remotes
         self._most = most
-        # What could not be told, and when it is tried again.
+        # Gaps that could not be resolved, and when they are tried again.
         self._in_vain: dict[tuple[Log, Between], float] = {}
 
     def look_again(self) -> None:
-        """Take note that time has passed: what could not be told may be told by now."""
+        """Note that time has passed: gaps that have rested are tried again."""
         now = time.monotonic()
         self._in_vain = {gap: until for gap, until in self._in_vain.items() if until > now}
 
     def read(self, log: Log, gap: Between, starts: tuple[int, int]) -> list[PairedRun] | None:
-        """Return what stands in a gap of what is told; None where that cannot be told.
+        """Return the runs in a gap; None where they cannot be found.
 
-        What was read in vain is not read again before `look_again`, and not before twenty times as long as it took.
+        A gap that was read in vain is not read again before `look_again`, and not before twenty times as long as that
+        took.
 
         Args:
             log: the partition, by its original's name.
@@ -48,7 +49,7 @@ class UnsyncedGaps:
             starts: where the logs of both sides begin.
 
         Raises:
-            AnabranchError: as `Walker.messages` says.
+            AnabranchError: as `Walker.messages`.
         """
         if (log, gap) in self._in_vain:
             return None

@@ -1,4 +1,4 @@
-"""Walks through logs record by record, where no offset sync tells what stands in them. Transactions are minded."""
+"""Reads logs record by record, where no offset sync covers them; transactions are respected."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from reconciler.state.confluent.faults import no_connection, refused, unreachabl
 from reconciler.state.journals import unreadable
 
 _AT_ONCE = 5_000
-# The library waits for as long as it is told, also where it has said that the end is reached.
+# The library waits for the full time, also after it has reported the end.
 _POLL_SECONDS = 0.02
 _SETTINGS = {
-    # The library asks for one; nobody joins it and nothing is committed.
+    # The library requires one; no consumer joins it and nothing is committed.
     "group.id": "anabranch-unused",
     "enable.auto.commit": False,
-    # Of what is deleted already the rest is read.
+    # Where records are deleted already, reading begins behind them.
     "auto.offset.reset": "earliest",
     "fetch.wait.max.ms": 5,
     # Several partitions are walked one after the other: what is fetched ahead of one is thrown away.
@@ -33,7 +33,7 @@ _SETTINGS = {
 
 
 class TooFar(Exception):
-    """More records would have to be read than anybody waits for."""
+    """More records would have to be read than the limit."""
 
 
 class Walker:
@@ -41,9 +41,10 @@ class Walker:
 
     Args:
         cluster: which one.
-        committed: whether records of open and aborted transactions are left out.
-        seconds: how long the cluster may be silent.
-        may_pass: whether batches that cannot be unpacked are passed over, as in topics of ours that others write to.
+        committed: whether to read `read_committed`.
+        seconds: how long the cluster may take to answer.
+        may_pass: whether batches that cannot be decompressed are passed over, as in topics of ours that others write
+            to.
     """
 
     def __init__(self, cluster: Cluster, *, committed: bool, seconds: float, may_pass: bool = False) -> None:
@@ -58,8 +59,8 @@ class Walker:
     def messages(self, topic: str, partition: int, first: int, end: int | None = None) -> Iterator[Message]:
         """Yield the records of a partition, from one offset up to another, or up to the end as it is now.
 
-        The last word is not a record but the place that is reached, with `_PARTITION_EOF` for an error: it tells how
-        far transactions are ended. It does not come where `end` was reached before.
+        The last message is not a record but the offset that is reached, with `_PARTITION_EOF` as its error: up to there
+        transactions are ended. It does not come where `end` was reached before.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -105,7 +106,7 @@ class Walker:
 
         Raises:
             TooFar: they are more than `most`.
-            AnabranchError: as `messages` says.
+            AnabranchError: as `messages`.
         """
         found: list[SeenRecord] = []
         for message in self.messages(topic, partition, first, end):
@@ -113,7 +114,7 @@ class Walker:
                 break
             if len(found) == most:
                 raise TooFar
-            # Within this process the same for the same.
+            # Equal for equal records within this process.
             mark = hash((message.key(), message.value(), message.timestamp()[1]))
             found.append(SeenRecord(message.offset() or 0, mark))
         return found
@@ -122,7 +123,7 @@ class Walker:
         """Return the offset of the first record at or behind another, before `end`; None when there is none yet.
 
         Raises:
-            AnabranchError: as `messages` says.
+            AnabranchError: as `messages`.
         """
         for message in self.messages(topic, partition, offset, end):
             if message.error() is None:
@@ -130,10 +131,10 @@ class Walker:
         return None
 
     def is_empty(self, log: Log, part: tuple[int, int | None]) -> bool:
-        """Tell whether a part of a partition, up to an offset or to the end as it is now, holds no record.
+        """Return whether a part of a partition, up to an offset or to the end as it is now, holds no record.
 
         Raises:
-            AnabranchError: as `messages` says.
+            AnabranchError: as `messages`.
         """
         begin, end = part
         return (end is not None and begin >= end) or self.first(*log, *part) is None

@@ -241,7 +241,7 @@ def test_without_the_source_all_that_is_told_is_told(world: World, monkeypatch: 
     with Translator(None, spec.target, spec.flow, spec.topology) as translator:
         found = translator.downstream(topic, 0, pairs[0][0])
         assert (found.offset, found.how) == (None, "unknown")
-        assert found.why.startswith("not known without the source: the offset syncs that told it are gone")
+        assert found.why.startswith("not known without the source: the offset syncs for it are gone")
 
 
 def test_an_open_transaction_that_may_tell_more_is_not_passed_over(
