@@ -66,7 +66,7 @@ def apply(
     approval: Approval = EVERY_PLAN,
     reporter: Reporter = SILENT,
 ) -> Applied:
-    """Make the target clusters what the declaration says, and put it in force there.
+    """Make the target clusters what is declared, and put the declaration in force there.
 
     Args:
         topology: what is declared.

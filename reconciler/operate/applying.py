@@ -195,7 +195,7 @@ class Applying:
 
 def _reviewed(topology: Topology, options: ApplyOptions) -> SavedPlan:
     if options.clusters or options.target:
-        message = "a plan file says of what it is"
+        message = "a plan file names its clusters and topics itself"
         raise InvalidArgument(message, "clusters" if options.clusters else "target")
     assert options.saved is not None
     return read_reviewed(topology, options.saved)

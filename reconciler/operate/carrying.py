@@ -43,15 +43,15 @@ def refuse_when_moved_on(shown: Plan, now: Plan) -> None:
 
 
 def refuse_while_copied(topology: Topology, plan: Plan, declared: Mapping[str, str]) -> None:
-    """Make sure that nobody copies into what is to be deleted.
+    """Check that no run copies into topics that are to be deleted.
 
     Args:
         topology: what is declared.
         plan: with its deletions.
-        declared: by alias, the digest of a declaration that takes these topics no longer; its runs are in nobody's way.
+        declared: by alias, the digest of a declaration without these topics; its runs do not count.
 
     Raises:
-        Refused: AB421, runs live that do.
+        Refused: AB421, live runs copy into some.
         Unreachable: AB310, a target does not answer.
         EnvironmentFault: AB311, a status topic may not be read.
     """

@@ -1,8 +1,8 @@
-"""What becomes of Ctrl-C and SIGTERM while the locks of targets are held: words, and an end that gives them back.
+"""What becomes of Ctrl-C and SIGTERM while the locks of targets are held: a note, and an end that releases them.
 
-`Locks` hears from the moment it asks for the first lock. Until a plan is carried out a signal ends the command at once,
-as nothing was changed; from then on the first one is noted, what is under way is finished and nothing else is begun, so
-that what was done can be told. A second one ends at once.
+`Locks` handles them from before it takes the first lock. Until a plan is carried out a signal ends the command at once,
+as nothing was changed. From then on the first signal is noted: what is under way is finished, nothing else is begun,
+and the outcome is returned. A second one ends at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AT_ONCE = "Interrupted: what was done stays done, and `anabranch plan` shows wh
 
 
 class Interrupts:
-    """Hears Ctrl-C and SIGTERM between `begin` and `end`; in any other thread than the main one it hears nothing."""
+    """Handles Ctrl-C and SIGTERM between `begin` and `end`; does nothing in other threads than the main one."""
 
     def __init__(self, reporter: Reporter = SILENT) -> None:
         self._reporter = reporter
@@ -30,7 +30,7 @@ class Interrupts:
         self._noted: signal.Signals | None = None
 
     def begin(self) -> None:
-        """Listen."""
+        """Install the handlers."""
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 # A shell lets what it starts in the background ignore Ctrl-C, which is for others then.
@@ -38,20 +38,20 @@ class Interrupts:
                     self._former[number] = signal.signal(number, self._hear)
 
     def end(self) -> None:
-        """Listen no longer."""
+        """Restore the former handlers."""
         for number, handler in self._former.items():
             signal.signal(number, handler)
         self._former.clear()
 
     def change(self) -> None:
-        """Say that from now on something may be changed, so that nobody ends in the middle of it."""
+        """Note that from now on something may be changed: a signal no longer ends in the middle of it."""
         self._is_changing = True
 
     def check(self) -> None:
-        """Make sure that nobody has asked us to end.
+        """Check that no signal has come.
 
         Raises:
-            AnabranchError: AB504, somebody has.
+            AnabranchError: AB504, one has.
         """
         if problem := self.problem:
             error = AnabranchError(problem)
@@ -60,7 +60,7 @@ class Interrupts:
 
     @property
     def problem(self) -> Problem | None:
-        """That somebody has asked us to end while something was changed; None where nobody has."""
+        """AB504 where a signal came while something was changed; else None."""
         if self._noted is None:
             return None
         what = f"was interrupted ({self._noted.name})"
@@ -68,7 +68,7 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """What a command ends with that did not do everything."""
+        """The exit code of a command that did not do everything: 128 plus the signal's number, else 1."""
         return 1 if self._noted is None else 128 + self._noted
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:
@@ -78,5 +78,5 @@ class Interrupts:
             self._reporter.note(_ENDING, "info")
             return
         self._reporter.note(_AT_ONCE if self._is_changing else _NOTHING, "info")
-        # Not an error of ours: nobody on the way may take it for one.
+        # Not an Exception: no handler on the way may take it for an error.
         raise SystemExit(128 + heard)

@@ -20,7 +20,7 @@ class Locks:
     """The locks of some targets, from before the plan is made until everything is carried out.
 
     A target that nothing was ever applied to has nowhere to keep one; `take_rest` makes that once the plan is agreed.
-    Who is interrupted meanwhile gives them back.
+    A signal meanwhile releases them.
 
     Args:
         topology: whose things are changed.
@@ -31,12 +31,12 @@ class Locks:
     Raises:
         Locked: AB501, another apply is at work and did not end in time; AB323, the journals were moved meanwhile.
         Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
-        EnvironmentFault: AB304, AB306, AB307, AB311, AB312, AB318 or AB319, they do not let us in, or write.
+        EnvironmentFault: AB304, AB306, AB307, AB311, AB312, AB318 or AB319, they refuse the login, or the write.
     """
 
     def __init__(self, topology: Topology, targets: Sequence[str], wait: float, reporter: Reporter = SILENT) -> None:
         self._topology = topology
-        # In one order for everybody, whatever the files look like: two that wait for each other would never end.
+        # In one order, whatever the order in the files: two processes that wait for each other would never end.
         self._targets = sorted(targets)
         self._wait = wait
         self._held: dict[str, Lock] = {}
@@ -49,7 +49,7 @@ class Locks:
 
         self.interrupts.begin()
         try:
-            # Whatever is amiss with any of the clusters is told at once, and together.
+            # The problems of all clusters are raised at once, together.
             there = connect(self._topology, self._targets, resting_may_be_away=True)
             for alias in self._targets:
                 if alias not in there:
@@ -87,11 +87,11 @@ class Locks:
         return self._held.keys()
 
     def check(self, alias: str) -> None:
-        """Make sure that a target's lock is still ours, and that nobody asked us to end.
+        """Check that a target's lock is still held, and that no signal has come.
 
         Raises:
-            Locked: AB502, it may have been taken from us.
-            AnabranchError: AB504, somebody asked us to end.
+            Locked: AB502, another process may have taken it.
+            AnabranchError: AB504, a signal has come.
         """
         self.interrupts.check()
         self._held[alias].check()

@@ -27,8 +27,8 @@ def move_journals(
     Args:
         topology: the declaration.
         targets: aliases of targets.
-        check: asked before each move, by alias, whether the lock of apply is still ours, for a caller that holds it;
-            raises an AnabranchError where it is not. Without one the lock is taken here, if it is free.
+        check: called with the alias before each move, by a caller that holds the lock of apply; raises an
+            AnabranchError where the lock is lost. Without one the lock is taken here, if it is free.
         reporter: receives what was moved, and warnings.
     """
     from reconciler.state.journals import home
@@ -53,7 +53,7 @@ def move_journals(
                 move(cluster, whose)
             reporter.note(f"journals of {topology.name} moved to topics of their own at {alias}")
         except AnabranchError as error:
-            # How far it has come the cluster tells.
+            # Read anew from the cluster how far it has come.
             home.forget(cluster, topology.name)
             told = [problem for problem in error.problems if problem.code not in _NOT_OURS]
             reporter.warn(told)

@@ -1,4 +1,4 @@
-"""Carries a plan out wave by wave: data centre after data centre, and not the next before all is well."""
+"""Carries a plan out wave by wave: data centre after data centre, the next one only when the one before is well."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def in_waves(
     interrupts: Interrupts | None = None,
     reporter: Reporter = SILENT,
 ) -> Outcome:
-    """Carry a plan out, and tell what became of every step of every wave.
+    """Carry a plan out, and return what became of every step of every wave.
 
     Args:
         topology: what is declared.
         plan: for all targets.
         gate: what must hold between two waves, beside that the first is done; None where nothing runs by the plan.
         apply: carries one wave out.
-        interrupts: whether we are to end meanwhile.
+        interrupts: whether a signal has come.
         reporter: receives a note as each wave begins.
     """
     from reconciler.plan.guardrails.waves import parked, waves
@@ -105,7 +105,7 @@ def _one_after_the_other(
 def _what_stands_against(
     aliases: Sequence[str], stands_against: Callable[[Sequence[str]], Problem | None]
 ) -> Problem | None:
-    """Return why the next wave must not be begun; that nobody could look is a reason."""
+    """Return why the next wave must not be begun; that a cluster could not be read is a reason."""
     try:
         return stands_against(aliases)
     except AnabranchError as error:
@@ -116,14 +116,14 @@ def _add(part: Plan, apply: Callable[[Plan], Outcome], outcome: Outcome) -> None
     """Carry one wave out, and add what became of it to what became of those before.
 
     Raises:
-        AnabranchError: it was not begun, and nothing was to be told of those before.
+        AnabranchError: it was not begun, and nothing was done before it.
     """
     try:
         outcome.add(apply(part))
     except AnabranchError as error:
         if not (outcome.done or outcome.failed or outcome.skipped or outcome.in_force or outcome.not_in_force):
             raise
-        # Raised it would say that nothing was changed, and hide what was.
+        # Raised, it would hide what was changed before.
         outcome.failed += [Failure(step, error.problems[0]) for step in part.steps]
         outcome.not_in_force += error.problems[1:] if part.steps else error.problems
 
@@ -151,7 +151,7 @@ def _objections(
 
 
 def _await(ask: Callable[[], list[str]], patience: float, is_over: Callable[[], bool]) -> list[str]:
-    """Ask until nothing is said against it, or patience ends, or we are to end; return what was said last."""
+    """Call until there are no objections, or patience or the command ends; return the last objections."""
     deadline = time.monotonic() + patience
     while (said := ask()) and time.monotonic() < deadline and not is_over():
         time.sleep(_PAUSE_SECONDS)

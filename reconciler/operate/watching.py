@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from reconciler.state.hearing import Hearing
     from reconciler.state.status import StatusReader
 
-# How long a target that was there at the last look may take to say that it still is.
+# How long a target that answered at the last look may take to answer again.
 _PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
 class StatusView:
-    """What was seen.
+    """The status of flows at one moment.
 
     Attributes:
         now: when, in seconds since 1970.
-        flows: those whose target was asked.
-        statuses: the newest word of each of their tasks, with the time at which it was heard.
-        failures: by alias, why a target was not.
-        in_force: by alias, which declaration is in force there, where one is and was asked for.
-        failed_over: by alias, which flows are on record there as failed over, where that was asked for.
-        last_looks: by flow, when its groups were last looked at, where somebody has and it was asked for; None where
+        flows: those whose target was read.
+        statuses: the newest status of each of their tasks, with the time at which it was read.
+        failures: by alias, why a target was not read.
+        in_force: by alias, which declaration is in force there, where one is and it was read.
+        failed_over: by alias, which flows are on record there as failed over, where that was read.
+        last_looks: by flow, when its groups were last copied, where they were and it was read; None where
             that cannot be read.
         unheard: by alias, why that cannot be read there.
-        pauses: by alias, what is paused there of flows that nothing runs, where that was asked for.
+        pauses: by alias, what is paused there of flows that nothing runs, where that was read.
     """
 
     now: float
@@ -60,13 +60,13 @@ class StatusView:
 
 
 class Lookout:
-    """Looks at the status topics of some targets; connections are kept between looks, and made as targets answer.
+    """Reads the status topics of some targets; connections are kept between reads, and made as targets answer.
 
     Args:
         topology: the declared topology.
         targets: aliases of the targets.
-        with_in_force: whether it also asks which declaration is in force, and which flows are failed over.
-        with_groups: whether it also asks when groups were last looked at, of flows that take some along.
+        with_in_force: whether it also reads which declaration is in force, and which flows are failed over.
+        with_groups: whether it also reads when groups were last looked at, of flows that take some along.
         with_disabled: whether flows count that are not enabled; their targets need not answer.
     """
 
@@ -93,7 +93,7 @@ class Lookout:
         self._moved: set[str] = set()
 
     def look(self) -> StatusView:
-        """Ask all targets; listen for two seconds more where nothing else tells whether tasks live that are shown."""
+        """Read all targets; for two seconds more where nothing else shows whether tasks live."""
         from reconciler.observe.reach import unreachable_among
         from reconciler.state.hearing import await_sure
 
@@ -164,7 +164,7 @@ class Lookout:
             cluster, name = self._topology.clusters[alias], self._topology.name
             try:
                 if journals(cluster, name).is_own:
-                    # It was heard with what tasks say.
+                    # It was read with the status of the tasks.
                     heard = self._readers[alias].last_looks()
                 else:
                     heard = self._heartbeats.setdefault(alias, LastLooks(cluster, name)).current()
@@ -182,7 +182,7 @@ class Lookout:
         for alias in self._readers:
             cluster = self._topology.clusters[alias]
             asked = self._declarations.setdefault(alias, Declarations(cluster, self._topology.name))
-            # Whoever may read the status topic alone still sees what flows do.
+            # A principal that may read the status topic alone still gets the status of flows.
             with contextlib.suppress(AnabranchError):
                 if entry := asked.current().in_force:
                     found[alias] = entry
@@ -191,7 +191,7 @@ class Lookout:
         return found
 
     def _go_home(self, alias: str) -> None:
-        """Ask from now on where the journals of a target were moved to."""
+        """Read from now on the topics to which the journals of a target were moved."""
         from reconciler.state.journals import home
 
         home.forget(self._topology.clusters[alias], self._topology.name)
@@ -211,7 +211,7 @@ class Lookout:
         return found
 
     def _pauses(self, flows: Sequence[Flow], living: Collection[str]) -> dict[str, Pauses]:
-        """Return what is paused at the targets of flows that nothing runs: no task says it then."""
+        """Return what is paused at the targets of flows without a live task: no status has it then."""
         from reconciler.state.control import PauseRules
 
         found: dict[str, Pauses] = {}

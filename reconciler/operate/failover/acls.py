@@ -1,4 +1,4 @@
-"""Who may write to a flow's copies: the part of `failover` and `failback` that is about ACLs."""
+"""The ACLs on a flow's copies, which `failover` and `failback` change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def acl_plan(topology: Topology, flow: Flow, *, failed_over: bool, source_lost: 
         topology: the declaration.
         flow: which flow.
         failed_over: whether it is to be failed over; otherwise it is no longer.
-        source_lost: whether the source is not asked.
+        source_lost: whether the source is not read.
 
     Raises:
         Unreachable: AB310, a cluster does not answer.
-        EnvironmentFault: something there may not be seen.
+        EnvironmentFault: something there may not be read.
     """
     from reconciler.observe.topology import observe, observe_owned
     from reconciler.plan.acls.failover_acls import failover_acl_plan
@@ -40,7 +40,7 @@ def acl_plan(topology: Topology, flow: Flow, *, failed_over: bool, source_lost: 
 
 
 def carry_acls_out(topology: Topology, plan: Plan, check: Callable[[str], None]) -> list[Problem]:
-    """Carry them out; return what went wrong."""
+    """Carry out changes of ACLs; return the problems of those that failed."""
     from reconciler.provision.direct import DirectProvisioner
 
     if plan.changes_nothing:

@@ -1,7 +1,7 @@
 """What `replicate` does for each flow again and again: observe, plan and provision as `apply` does, but only to follow.
 
 New topics and partitions, settings that changed on originals, ACLs that were granted or revoked there. Nothing is
-deleted, and what somebody changed at the target waits for `apply`, where somebody reads the plan.
+deleted, and what users changed at the target waits for `apply`, where an operator reads the plan.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from reconciler.model.recorded.ownership import OwnedTopic
 
 
 def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
-    """Return a function that makes what the remote topics of a flow lack, and tells what became of it.
+    """Return a function that makes what the remote topics of a flow lack, and returns what became of it.
 
     Where `apply` refuses as a whole, it leaves out the topics that must not be touched. It raises an AnabranchError
     when a cluster cannot be read.
 
     Args:
         topology: the declaration.
-        make: whether anything is made; otherwise it only tells what must not be touched, as far as it may look.
+        make: whether anything is made; otherwise it only returns what must not be touched, as far as it may read that.
     """
     from reconciler.plan.copies.offsets import choices, limited
     from reconciler.plan.copies.refused_names import misnamed
@@ -58,10 +58,10 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
         except EnvironmentFault as error:
             if make or isinstance(error, Unreachable):
                 raise
-            # Whoever has topics made by somebody else may lack the permissions to look at their settings.
+            # A principal for which topics are made may lack the permission to read their settings.
             return Growth(problems=error.problems)
         everywhere = left_out(part, observed, targets)
-        # Whether a topic would come back, only all flows together tell.
+        # Whether a topic would come back depends on all flows together.
         stray = {topic: str(problem) for topic, problem in misnamed(topology, flow, observed).items()}
         unwanted = {**everywhere.get(name, {}), **contested, **stray}
         chosen = [choice for choice in choices(part, observed, targets) if choice.flow.name == name]
@@ -73,7 +73,7 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
             return Growth(left_out=unwanted, translated=translated, beyond=beyond)
         refused = hindered(wanted, observed, targets)
         try:
-            # Whoever reads a copy goes on while nothing can be done for it.
+            # Consumers go on reading a copy while nothing can be done for it.
             copied = without(wanted, unmade(wanted, observed, refused))
             plan, more = _within_growth(without(wanted, refused), copied, observed, taking)
         except AnabranchError as error:
@@ -131,12 +131,12 @@ def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, Observ
 
     Returns:
         The flows looked at, the clusters, and by original what flows from elsewhere might copy to the same remote topic
-        when nobody could look there.
+        when their clusters could not be read.
     """
     from reconciler.observe.topology import observe
     from reconciler.plan.guardrails.left_out import contenders, contested
 
-    # Those beside it and those from other sources tell which topics two flows would take.
+    # From the flows beside it and from other sources follows which topics two flows would take.
     others = contenders(topology, flow)
     beside = tuple(one for one in topology.flows if (one.source, one.target) == (flow.source, flow.target))
     part = replace(topology, flows=(*beside, *others))
@@ -188,7 +188,7 @@ def only_following(
 
 
 def _takes_back(step: Step, wide: Collection[ResourcePattern], made: Collection[str]) -> bool:
-    """Tell whether a step takes back an ACL on a pattern, or grants on a copy that is there what it gets instead."""
+    """Return whether a step takes back an ACL on a pattern, or grants on a copy that is there what it gets instead."""
     if isinstance(step, RevokeAcl):
         return step.binding.pattern in wide
     if not isinstance(step, GrantAcl) or step.role != "followed" or step.binding.pattern.name in made:
@@ -201,7 +201,7 @@ def _following(step: Step, flow: str) -> Iterator[Step]:
     if isinstance(step, CreateInternalTopic):
         yield step
     elif isinstance(step, AclChange):
-        # What the replicator itself is allowed the declaration says, and `apply` does.
+        # ACLs of the replicator itself are declared, and left to `apply`.
         if step.flow == flow and step.role == "followed":
             yield step
     elif isinstance(step, Removal) or step.topic.flow != flow:
@@ -214,7 +214,7 @@ def _following(step: Step, flow: str) -> Iterator[Step]:
 
 
 def _keeping_settings(step: Step, owned: Mapping[str, OwnedTopic]) -> Step:
-    """Have the record of an existing topic say what was applied last and what is applied now, and nothing else."""
+    """Reduce the record of an existing topic to the settings that were applied last and that are applied now."""
     if not isinstance(step, TopicChange) or step.name not in owned:
         return step
     applied = dict(owned[step.name].configs)

@@ -1,8 +1,8 @@
 """Which flows `replicate` may run: those into targets where its declaration is in force, or where nothing ever was.
 
-The gate looks every second, also while flows run. Where another declaration is in force, these flows wait, and so does
-each flow that is failed over; the files are read anew when they change, and the process says what it waits for, on
-stderr and in the status topic.
+The gate reads the journals every second, also while flows run. Where another declaration is in force, these flows wait,
+and so does each flow that is failed over. The files are read anew when they change. The reporter and the status topic
+receive what is waited for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Passed(NamedTuple):
     """What may run.
 
     Attributes:
-        topology: the whole declaration, in which the flows are as their files say.
+        topology: the whole declaration, in which the flows are as their files declare them.
         targets: aliases of the targets where it may.
         flows: those into them that are not failed over.
     """
@@ -98,7 +98,7 @@ class FlowGate:
         """Wait until some flows may run, and return them.
 
         Raises:
-            Refused: AB411, another declaration is in force, or AB435, all flows are failed over; and nobody is to wait.
+            Refused: AB411, another declaration is in force, or AB435, all flows are failed over; and `waits` is false.
             Unreachable: AB310, a target does not answer.
             EnvironmentFault: AB311, a target refuses to be asked.
         """
@@ -126,7 +126,7 @@ class FlowGate:
             time.sleep(_LOOK_EVERY)
 
     def is_superseded(self) -> bool:
-        """Tell whether other flows may run now than those that were let pass; looks once a second."""
+        """Return whether other flows may run now than those that were let pass; reads the journals once a second."""
         now = time.monotonic()
         if now < self._next_look:
             return False
@@ -135,7 +135,7 @@ class FlowGate:
         return self._has_changed()
 
     def _has_changed(self) -> bool:
-        """Look whether other flows may run now, and say what waits, or why what runs is drained."""
+        """Return whether other flows may run now, and report what waits, or why what runs is drained."""
         before = self.topology
         try:
             if len(self._passed) < len(self._objections(self.topology)):
@@ -143,7 +143,7 @@ class FlowGate:
             objections = self._objections(self.topology)
             resting = self.failed_over()
         except AnabranchError:
-            # What cannot be asked changes nothing yet.
+            # A cluster that cannot be read changes nothing yet.
             return False
         passing = _passing(objections)
         news = {flow.name for flow in self.topology.flows_into(passing)} & (self._resting.keys() ^ resting.keys())
@@ -164,16 +164,16 @@ class FlowGate:
         return True
 
     def announce(self, flows: Sequence[Flow]) -> bool:
-        """Say that flows that were let pass begin, until their tasks are `heard`; return whether they still may.
+        """Post in the status topics that flows begin, until their tasks are `heard`; return whether they still may.
 
-        Who asks whether a flow is copied hears of its run before its first task speaks: Spark takes a while to start.
+        Readers of the status topic then find the run before its first task publishes: Spark takes a while to start.
         """
         self._starting = tuple(flow.name for flow in flows)
         if self._has_changed():
             return False
         for post in self._posts.values():
             post.flush()
-        # Somebody may have failed a flow over who looked just before that was said.
+        # A failover may have begun that read the status topic just before that was posted.
         if self._has_changed():
             return False
         self._repeating = Repeating(tuple(self._posts.values()), _LOOK_EVERY)
@@ -181,14 +181,14 @@ class FlowGate:
         return True
 
     def heard(self, words: Collection[TaskStatus]) -> None:
-        """Take note of what stands in the status topics of this run: who speaks for himself is not spoken for.
+        """Stop posting for flows whose tasks publish their own status.
 
         Args:
-            words: the newest ones of the run, those of its driver included.
+            words: the newest status of each task of the run, its driver included.
         """
         if self._starting:
             speaking = Counter(word.flow for word in words if not word.is_held)
-            # A driver whose tasks cannot begin says that instead.
+            # A driver whose tasks cannot begin publishes that instead.
             told = {word.flow for word in words if word.failing or speaking[word.flow] >= word.tasks > 0}
             self._starting = tuple(flow for flow in self._starting if flow not in told)
 
@@ -207,12 +207,12 @@ class FlowGate:
         }
 
     def close(self) -> None:
-        """Take back what was said in status topics, and close all connections."""
+        """Withdraw what was posted in status topics, and close all connections."""
         self._end_repeating()
         for post in self._posts.values():
             post.close()
 
-    # --- what is in force, and what the files say --------------------------------------------------------------------
+    # --- what is in force, and what the files declare ----------------------------------------------------------------
 
     def _objections(self, topology: Topology) -> dict[str, Problem | None]:
         """Return, for each target that flows lead into, what stands against running them."""
@@ -225,8 +225,8 @@ class FlowGate:
         }
 
     def _said_of_resting(self, flows: Iterable[Flow]) -> list[tuple[Flow, Problem]]:
-        """Return which of some flows are failed over, and what is said of each."""
-        remedy = "`anabranch failback` ends that; where nobody was moved, take failed-over out of the file"
+        """Return which of some flows are failed over, and the problem that is reported for each."""
+        remedy = "`anabranch failback` ends that; where no group was moved, take failed-over out of the file"
         return [
             (flow, Problem("AB435", f"flow {flow.name}", why_resting(flow.name, self._resting[flow.name]), remedy))
             for flow in flows
@@ -259,14 +259,14 @@ class FlowGate:
             try:
                 then = _passing(self._objections(self._newest))
             except AnabranchError as error:
-                # A target that only the newer files name must not stop the look at what runs, nor end who waits.
+                # A target that only the newer files name must not stop the checks of what runs, nor end the wait.
                 self._reporter.warn(error.problems)
                 self._next_newest = time.monotonic() + _SAY_EVERY
                 return
             if not now or now < then:
                 self.topology = self._newest
 
-    # --- what is said ------------------------------------------------------------------------------------------------
+    # --- what is reported --------------------------------------------------------------------------------------------
 
     def _tell_passed(self, alias: str) -> None:
         post, digest = self._post(self.topology, alias), digest_into(self.topology, alias)
@@ -276,7 +276,7 @@ class FlowGate:
             self._reporter.note(f"{alias}: {holder}; its partitions are taken over when it ends")
 
     def _tell(self, objections: Mapping[str, Problem | None]) -> None:
-        """Say which flows wait and why: in their status topics, and on stderr when it is news or was long ago."""
+        """Post in the status topics which flows wait and why, and report that once a minute at most."""
         aliases = {self.topology.clusters[alias]: alias for alias in objections}
         for cluster, post in self._posts.items():
             alias = aliases.get(cluster)

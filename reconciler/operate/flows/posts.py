@@ -1,4 +1,4 @@
-"""The gate at its targets: what is in force and what is failed over there, and what it says in the status topic."""
+"""The gate at its targets: what is in force and failed over there, and what it posts in the status topic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAY_EVERY = 60.0
 
 
 class Post:
-    """The gate at one target: what is in force there, who runs its flows, and what is said of those that wait.
+    """The gate at one target: what is in force there, which runs copy its flows, and the status of those that wait.
 
     Attributes:
         has_moved: whether the journals were moved to topics of their own since this was made or set back.
@@ -46,12 +46,12 @@ class Post:
 
         Raises:
             Unreachable: AB310, at the first use, when the cluster does not answer.
-            EnvironmentFault: AB311, reading is refused.
+            EnvironmentFault: AB311, the read is refused.
         """
         found = self._declarations.current()
         if found.in_force is None or found.in_force.digest != MOVED:
             return found
-        # That stands in the shared journal: from now on the topology's own is read and written.
+        # The shared journal was moved: from now on the topology's own one is read and written.
         self.say(())
         self._declarations.close()
         self._failovers.close()
@@ -72,10 +72,10 @@ class Post:
     def holders(self, flows: Iterable[Flow], digest: str) -> list[str]:
         """Return in words which runs of these flows live with another digest.
 
-        At the first look by what their clocks say, later by whether they have said something new since the last one.
+        At the first call by the times in their status, later by whether there is new status since the call before.
         """
         names = {flow.name for flow in flows}
-        # Asked once a minute at most: a reader that follows would have to take in every word of every task meanwhile.
+        # Read once a minute at most: a reader that follows would have to read every status of every task meanwhile.
         reader = StatusReader(self._cluster, self._topology)
         try:
             words = [one for one in reader.current() if one.flow in names and one.is_of(self._topology)]
@@ -92,7 +92,7 @@ class Post:
         return list(dict.fromkeys(told))
 
     def say(self, words: Iterable[TaskStatus]) -> None:
-        """Say of some flows that they wait, and take back what was said of others."""
+        """Post the status of flows that wait, and withdraw what was posted for others."""
         said = {word.flow: word for word in words}
         if said and not self._may_speak():
             return
@@ -106,7 +106,7 @@ class Post:
         self._words = said
 
     def _may_speak(self) -> bool:
-        """Tell whether the status topic is there: where nothing was ever applied it may have to be made first."""
+        """Return whether the status topic exists: where nothing was ever applied it is made first, if possible."""
         if not self._has_topic:
             with contextlib.suppress(AnabranchError):
                 Journal(self._cluster, home.JournalPlace(self._topology, "status"), 5.0).ensure()
@@ -114,16 +114,16 @@ class Post:
         return self._has_topic
 
     def repeat(self) -> None:
-        """Say once more what was said, as of now."""
+        """Post once more what was posted, with the time of now."""
         for word in list(self._words.values()):
             self._writer.post(replace(word, time=time.time()))
 
     def flush(self) -> None:
-        """Wait until what was said is stored, or given up."""
+        """Wait until what was posted is stored, or given up."""
         self._writer.flush()
 
     def is_news(self, objection: Problem) -> bool:
-        """Tell whether an objection was not told within the last minute."""
+        """Return whether an objection was not reported within the last minute."""
         now = time.monotonic()
         if now < self._told.get(objection, -_SAY_EVERY) + _SAY_EVERY:
             return False
@@ -131,18 +131,18 @@ class Post:
         return True
 
     def close(self) -> None:
-        """Take back what was said, and close all connections."""
+        """Withdraw what was posted, and close all connections."""
         self.say(())
         self._declarations.close()
         self._failovers.close()
 
 
 class Repeating(threading.Thread):
-    """Keeps what was said fresh while the process starts Spark and looks at nothing.
+    """Posts again and again while the process starts Spark and the gate is not called.
 
     Args:
-        posts: where it was said.
-        pause: seconds between two times.
+        posts: the targets.
+        pause: seconds between two posts.
     """
 
     def __init__(self, posts: Sequence[Post], pause: float) -> None:

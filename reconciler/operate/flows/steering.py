@@ -1,4 +1,4 @@
-"""What `pause`, `resume` and `restart` share: which partitions are meant, telling them, and whether tasks obeyed."""
+"""What `pause`, `resume` and `restart` share: the chosen partitions, the control topic, and whether tasks confirm."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from reconciler.model.tasks.status import TaskStatus
 from reconciler.operate.targets import InvalidArgument
 
 Tell = Callable[[Cluster, str, Sequence[PauseScope]], int]
-"""Tells scopes of a topology's flows into a cluster; returns where in its control topic tasks must have heard it."""
+"""Writes scopes of a topology's flows to a cluster's control topic; returns up to which offset tasks must read it."""
 
-# A task hears within a second; one that is between two rounds needs some more.
+# A task reads the topic every second; between two rounds it takes longer.
 _PATIENCE = 15.0
 _TICK = 0.2
 _SHOWN_NAMES = 12
@@ -32,11 +32,11 @@ class SteeringWords:
 
     Attributes:
         done: what was done, such as `paused`.
-        nobody: what is said when no task runs; `{what}` stands for what was named.
+        idle: printed when no task runs; `{what}` stands for what was chosen.
     """
 
     done: str
-    nobody: str
+    idle: str
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def steered(topology: Topology, flow: str | None, topics: Sequence[str], tell: T
 
 
 def _listening(topology: Topology, targets: Mapping[str, Cluster]) -> Callable[[], dict[str, list[TaskStatus]]]:
-    """Begin to listen to some targets; return what asks for the newest words there, with the times of their hearing.
+    """Begin to read the status topics of some targets; return a function that returns the newest status of each task.
 
-    It listens for two seconds more where nothing else tells whether tasks live (`Hearing.doubtful`).
+    It reads for two seconds more where nothing else shows whether tasks live (`Hearing.doubtful`).
     """
     from reconciler.state.hearing import Hearing, await_sure
     from reconciler.state.status import StatusReader, newest_runs
@@ -127,7 +127,7 @@ def line(one: Steered, words: SteeringWords) -> str:
     """Return in words what became of a flow."""
     what = ", ".join(str(scope) for scope in one.scopes)
     if not one.live:
-        return words.nobody.format(what=what)
+        return words.idle.format(what=what)
     if one.unconfirmed:
         return (
             f"{words.done} {what}, but {one.unconfirmed} of {one.live} running tasks did not confirm it within "
@@ -143,7 +143,7 @@ def _live(flow: Flow, statuses: Iterable[TaskStatus]) -> list[TaskStatus]:
 
 
 def _deaf(flow: Flow, statuses: Iterable[TaskStatus], mark: int) -> list[TaskStatus]:
-    """Return the running tasks that have not yet listened up to `mark`, or do not understand what is told by now."""
+    """Return the running tasks that have not yet read up to `mark`, or are of a release without these commands."""
     return [status for status in _live(flow, statuses) if status.heard < mark or not status.topology]
 
 
@@ -184,7 +184,7 @@ def _meant(
 def _known(
     topology: Topology, flow: Flow, statuses: Iterable[TaskStatus], failures: list[AnabranchError]
 ) -> dict[str, int]:
-    """Return the flow's topics with their numbers of partitions, as its tasks and its source tell."""
+    """Return the flow's topics with their numbers of partitions, from the status of its tasks and from its source."""
     from reconciler.observe.connection import Connection
 
     known: dict[str, int] = {}

@@ -35,7 +35,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "failover": 1.0,
     "model": 3.0,
     "observe": 24.1,
-    "operate": 28.9,
+    "operate": 2.0,
     "plan": 3.0,
     "provision": 17.8,
     "records": 8.3,
@@ -58,7 +58,7 @@ MOST_IN_MESSAGES: dict[str, int] = {
     "failover": 0,
     "model": 0,
     "observe": 1,
-    "operate": 30,
+    "operate": 0,
     "plan": 1,  # `allow.everyone.if.no.acl.found`
     "provision": 4,
     "records": 6,
