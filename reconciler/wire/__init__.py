@@ -1,12 +1,6 @@
-"""The wire: typed requests over kafka-python's connections. Nothing outside this package touches kafka-python.
+"""Typed requests over kafka-python's connections. No module outside this package imports kafka-python.
 
-`requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `lookups` is what an
-opening asks, and `gather` asks it once for many of them. `commits` is what commits positions, `transactions` what is
-asked seldom, and `group` what members of a group do. `manager` makes connections, over sockets of `sockets`;
-`connection` makes kafka-python's fit for bulk data, within the `frame_limits` of what a peer may send, as
-`bounded_decoding` does with its decoders; `fetching` and `producing` encode what is asked all the time (`classic` for
-old brokers); `posting` sends what nobody awaits; `sessions` keeps a fetch short; `ready` asks again while a coordinator
-is not.
+README.md lists the modules in reading order.
 """
 
 from reconciler.wire.net.direct import Direct

@@ -1,7 +1,7 @@
-"""The buffers that large frames are read into: used again as soon as nobody looks at them any more.
+"""The buffers that large frames are read into: used again as soon as no view of them is left.
 
 All connections of a loop share them. New memory costs more time than reading into it, as the kernel clears it first;
-and what looks at a frame need not copy it as long as there are others to read into. Pure.
+and a view of a frame need not be copied as long as there are other buffers to read into. Pure.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ class Buffers:
         self._all: list[bytearray] = []
 
     def room(self, size: int) -> memoryview | None:
-        """Return room for a frame of `size` bytes, as long as there is any left that nobody looks at."""
+        """Return room for a frame of `size` bytes, as long as a buffer without views is left."""
         for one in self._all:
             if len(one) >= size and is_free(one):
                 return memoryview(one)[:size]
-        wanted = -(-size // _STEP) * _STEP
-        if sum(map(len, self._all)) + wanted > _MOST_BYTES:
+        rounded = -(-size // _STEP) * _STEP
+        if sum(map(len, self._all)) + rounded > _MOST_BYTES:
             # What is free is too small.
             self._all = [one for one in self._all if not is_free(one)]
-            if sum(map(len, self._all)) + wanted > _MOST_BYTES:
+            if sum(map(len, self._all)) + rounded > _MOST_BYTES:
                 return None
-        one = bytearray(wanted)
+        one = bytearray(rounded)
         self._all.append(one)
         return memoryview(one)[:size]
 
 
 def is_free(buffer: bytearray) -> bool:
-    """Tell whether no view of `buffer` is left: a bytearray with views refuses to change its size."""
+    """Return whether no view of `buffer` is left: a bytearray with views refuses to change its size."""
     try:
         buffer.append(buffer.pop())
     except BufferError:

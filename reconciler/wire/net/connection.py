@@ -40,14 +40,14 @@ _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSL
 
 
 class NotLetInError(kafka_errors.KafkaConnectionError):
-    """There is no connection for want of other credentials or certificates; the text says it all."""
+    """There is no connection for want of other credentials or certificates; the text is complete."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class SilentError(kafka_errors.KafkaConnectionError):
-    """A connection was made, and nothing is answered over it; the text says it all."""
+    """A connection was made, and no response arrives over it; the text is complete."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -60,7 +60,7 @@ class _ClosedError(ConnectionError):
 ENDED_THERE = (ssl.SSLError, _ClosedError, ConnectionResetError, BrokenPipeError)
 
 
-# What brokers answer to a login; the same to all who try.
+# What brokers answer to a failed login, whatever the principal.
 LOGIN_REFUSED = (
     kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.UnsupportedSaslMechanismError,
@@ -77,9 +77,9 @@ class _Framing:
     may_send: Callable[[], bool] | None = None
     # Called when something was read, while the rest of it may still be on its way.
     between: Callable[[], None] | None = None
-    # Whom it leads to, in words.
+    # The cluster and broker, for messages.
     where = "the broker"
-    # Says what it means that the connection ends, or begins with what no broker says (its bytes), before the first
+    # Returns the meaning of a connection that ends, or begins with bytes that no broker sends, before the first
     # answer.
     explain: Callable[[OSError | bytes], str | None] | None = None
 
@@ -90,7 +90,7 @@ class _Framing:
         self._frame: memoryview | None = None
         self._filled = 0
         self._buffer = bytearray()
-        # Whether what looks at the frame may stay: it comes read-only then.
+        # Whether views of the frame may be kept: it is read-only then.
         self._may_stay = False
         self._woken_by = 1
         self._holders = 0
@@ -106,7 +106,7 @@ class _Framing:
                     # What was on its way may be there now.
                     self.read_now()
         except Exception as error:
-            # Whoever waits for an answer must hear that nobody reads it.
+            # Requests that wait for responses must fail, as no response is read any more.
             self.abort(error=kafka_errors.KafkaConnectionError(error))
 
     def read_now(self: Any) -> bool:
@@ -120,15 +120,15 @@ class _Framing:
         return True
 
     def hold(self) -> None:
-        """Let nobody be woken by what comes until `release`: somebody looks often enough, with `read_now`.
+        """Wake no task for bytes that arrive until `release`: the caller calls `read_now` often enough.
 
-        Its end is still noticed at once. Not under TLS, which takes records apart itself.
+        The end of the connection is still noticed at once. Not under TLS, which takes records apart itself.
         """
         self._holders += 1
         self._wait_for_enough()
 
     def release(self) -> None:
-        """Be woken again as before, when all who held it have let go."""
+        """Wake tasks again as before, once each `hold` has its `release`."""
         self._holders -= 1
         self._wait_for_enough()
 
@@ -146,7 +146,7 @@ class _Framing:
             return cast("Exception", error)
         except Exception as error:
             if has_read and isinstance(error, _ClosedError):
-                # What was read before may say why, and is dealt with first; the end is read again.
+                # Bytes read before may hold the reason, and come first; the end is read again.
                 return None
             # Whatever it is, this connection is of no use any more; its requests must fail now, not at their time-outs.
             return self._ended(error)
@@ -155,23 +155,23 @@ class _Framing:
     def _wait_for_enough(self: Any) -> None:
         """Be woken by what is left of a frame at once: brokers send it in a piece or two for each partition."""
         frame = self._frame
-        wanted = 1 if frame is None else min(len(frame) - self._filled, _WORTH_READING)
+        least = 1 if frame is None else min(len(frame) - self._filled, _WORTH_READING)
         if self._holders:
-            wanted = _SCRATCH
+            least = _SCRATCH
         # What TLS has still to take apart is more than what it makes of it.
-        if wanted == self._woken_by or self._sock is None or isinstance(self._sock, ssl.SSLSocket):
+        if least == self._woken_by or self._sock is None or isinstance(self._sock, ssl.SSLSocket):
             return
         # With every second answer or so: `contextlib.suppress` would cost as much again.
         try:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
         except OSError:
             return
-        self._woken_by = wanted
+        self._woken_by = least
 
     def _ended(self, error: Exception) -> Exception:
-        """Return the error that ends a connection; a broker that wants another certificate ends it so (TLS 1.3)."""
-        said = self.explain(error) if self.explain is not None and isinstance(error, ENDED_THERE) else None
-        return NotLetInError(said) if said else cast("Exception", kafka_errors.KafkaConnectionError(error))
+        """Return the error that ends a connection; a broker that requires another certificate ends it so (TLS 1.3)."""
+        meaning = self.explain(error) if self.explain is not None and isinstance(error, ENDED_THERE) else None
+        return NotLetInError(meaning) if meaning else cast("Exception", kafka_errors.KafkaConnectionError(error))
 
     def _read_some(self) -> bool:
         """Read once; True when the socket may hold more."""
@@ -234,11 +234,11 @@ class _Framing:
 
     def _take_direct(self, request: DirectRequest, frame: memoryview) -> None:
         protocol = self._protocol
-        # What breaks here breaks the connection, and the request is still among those that hear of it.
+        # An error here breaks the connection, and the request is still among those that fail with it.
         answer = request.answer_in(frame)
         protocol.parser.in_flight_requests.popleft()
         protocol.in_flight_requests.popleft()
-        # Whoever takes it may send more, and must not where the broker wants to be left alone.
+        # The receiver may send more, and must not during the throttle time.
         if throttle := request.throttle_in(answer):
             protocol._maybe_throttle(TakenFrame(throttle))
         request.take(answer)
@@ -260,15 +260,15 @@ class _Framing:
 
     def _unfit(self, size: int, most: int, first: bytes) -> Exception:
         """Return what it means that a frame cannot have the size that it begins with."""
-        if self.explain is not None and (said := self.explain(first)):
-            return NotLetInError(said)
+        if self.explain is not None and (meaning := self.explain(first)):
+            return NotLetInError(meaning)
         text = f"begins an answer of {size:,} bytes, where {frame_limits.LEAST} to {most:,} were expected"
         return cast("Exception", UnfitError(f"{self.where} {text}: the connection is closed"))
 
     def _room_for(self, size: int, at_once: int) -> memoryview:
-        """Return room for a frame: where another was that nobody looks at any more, as new pages cost time.
+        """Return room for a frame: that of an earlier frame without views if there is one, as new pages cost time.
 
-        What is more than `at_once` takes no memory before it comes: the peer may say any size.
+        Bytes beyond `at_once` take no memory before they arrive: the peer may send any size.
         """
         self._may_stay = False
         if size > at_once:
@@ -312,7 +312,7 @@ class _Framing:
             self._write_task = self._net.call_soon(self._write_to_sock)
 
     def _send_now(self: Any) -> bool:
-        """Return whether everything is out. Errors are left to whoever writes the rest, who deals with them."""
+        """Return whether everything is sent. Errors are left to the write of the rest, which handles them."""
         try:
             while self._write_buffer:
                 self._send_once()
@@ -359,7 +359,7 @@ class _Framing:
 def whole_record(pieces: deque[bytes | memoryview]) -> bytes | memoryview:
     """Return what a TLS record takes: a large piece as it is, small ones joined, which stay one piece from now on.
 
-    OpenSSL wants to be handed the same bytes again when the socket had no room for them.
+    OpenSSL must be given the same bytes again when the socket had no room for them.
     """
     first = pieces.popleft()
     if pieces and len(first) < _TLS_RECORD:
@@ -387,7 +387,7 @@ class BulkTlsTransport(_Framing, KafkaSSLTransport):
 
         Raises:
             OSError: it fails.
-            KafkaTimeoutError: the other side says nothing.
+            KafkaTimeoutError: the peer sends nothing.
         """
         while True:
             try:

@@ -1,4 +1,4 @@
-"""A connection for requests that are asked for again and again, without what the library makes anew for each of them.
+"""A connection for requests that are sent again and again, without the objects that the library makes for each.
 
 `requests` hands one out for a broker that is connected. A request of the library's has a future, a task and a timer of
 its own; these share one timer, and an answer is taken where it was read. Order, correlation, throttling and the end of
@@ -33,11 +33,11 @@ _NO_TIMER = SimpleNamespace(state=TaskState.DONE)
 
 
 def throttle_first(data: memoryview) -> int:
-    """Return for how many ms the broker wants to be left alone, as an answer begins; 0 for what cannot be read."""
+    """Return the throttle time in ms at the beginning of a response; 0 for one that cannot be read."""
     try:
         return int(_THROTTLE.unpack_from(data)[0])
     except struct.error:
-        # Whoever takes it will notice.
+        # The receiver reports it.
         return 0
 
 
@@ -72,7 +72,7 @@ class Direct:
         return self.version >= producing.FIRST_WITH_IDS
 
     def is_of(self, connection: Any, version: int) -> bool:
-        """Tell whether it speaks over a connection, in a version of its requests."""
+        """Return whether it uses a connection, in a version of its requests."""
         return self._connection is connection and self.version == version
 
     @property
@@ -128,37 +128,37 @@ class Direct:
             one.close(kafka_errors.KafkaConnectionError(str(error)))
 
     def hold(self) -> None:
-        """Let answers wake nobody until `release`: whoever holds it calls `hear` often enough."""
+        """Let responses wake no task until `release`: the caller calls `hear` often enough."""
         self._transport.hold()
 
     def release(self) -> None:
-        """Let answers wake their receiver again, and take in those that have come."""
+        """Let responses wake their receiver again, and take those that have arrived."""
         self._transport.release()
         self.hear()
 
     def hear(self) -> None:
-        """Take in the answers that have come."""
+        """Take the responses that have arrived."""
         if self._connection.connected:
             self._transport.read_now()
 
     def meanwhile(self, work: Callable[[], None]) -> None:
-        """Have something done whenever something has arrived and was taken, in place of what was done until now."""
+        """Call `work` whenever a response has been taken, in place of the function called until now."""
         self._transport.between = work
 
     def no_more(self, work: Callable[[], None]) -> None:
-        """Have that done no more, unless something else took its place."""
+        """Stop calling `work`, unless another function took its place."""
         if self._transport.between == work:
             self._transport.between = None
 
     def refuse(self, why: BaseException) -> Exception:
-        """Close the connection, as what it said cannot be read; return what that means to whoever waits for more."""
+        """Close the connection after a response that cannot be read; return the exception for waiting requests."""
         error: Exception = kafka_errors.KafkaProtocolError(f"the broker's answer cannot be read: {why}")
         self._connection.close(error)
         return error
 
     def _look(self) -> None:
         """Close a connection whose oldest request has waited for too long."""
-        # Nobody may have looked for a while.
+        # No read may have taken place for a while.
         self.hear()
         pending = self._pending
         while pending and pending[0].is_done:

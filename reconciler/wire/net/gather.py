@@ -1,7 +1,7 @@
-"""Asks once for all who want to know the same kind of thing at about the same time.
+"""Sends one request for all lookups of a kind that are made at about the same time.
 
-Thousands of partitions that are opened together would otherwise be thousands of requests for each thing that an opening
-asks. `lookups` gathers with it.
+Thousands of partitions that are opened together would otherwise be thousands of requests for each lookup of an opening.
+`lookups` gathers with it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LEFT_OUT = "the answer leaves out what was asked for"
 
 
 class Gather(Generic[K, V]):
-    """One kind of question, one request under way at a time; who asks meanwhile is in the next one.
+    """One kind of lookup, one request under way at a time; lookups made meanwhile are in the next one.
 
-    So every answer is that of a request that was sent after it was asked for.
+    So every answer comes from a request that was sent after its lookup.
 
     Args:
         loop: the task's loop.
-        ask: asks for several at once; for each it returns what is asked for, or the error that concerns it alone.
+        ask: looks up several keys in one request; returns the value of each, or the error that concerns it alone.
     """
 
     def __init__(self, loop: Loop, ask: Callable[[Sequence[K]], Awaitable[Mapping[K, V | Exception]]]) -> None:
@@ -37,17 +37,17 @@ class Gather(Generic[K, V]):
         self._is_asking = False
 
     async def get(self, key: K) -> V:
-        """Return what is asked for.
+        """Return the value of a key.
 
         Raises:
             ConnectionLost: no answer, or one without it.
-            Exception: what the question raised, or the error that concerns `key`.
+            Exception: what the lookup raised, or the error that concerns `key`.
         """
         found: V = await self._asked(key)
         return found
 
     async def get_all(self, keys: Iterable[K]) -> dict[K, V]:
-        """Return what is asked for, of several at once; raises as `get`."""
+        """Return the values of several keys; raises as `get`."""
         return {key: await future for key, future in {key: self._asked(key) for key in keys}.items()}
 
     def _asked(self, key: K) -> Future:

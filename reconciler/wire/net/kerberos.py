@@ -1,6 +1,7 @@
 """Logs in with Kerberos (SASL GSSAPI), each cluster as the principal that it declares.
 
-`manager` registers it with the library, whose own knows only whoever the process is. The steps stay the library's.
+`manager` registers it with the library, whose own login uses the principal of the process. The steps stay the
+library's.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _NO_LIBRARY = "the package gssapi is missing, install anabranch with its extra `
 class KerberosLogin(SaslMechanismGSSAPI):
     """One login, with tickets that are fetched with the declared keytab, or else with those of the environment.
 
-    Tickets live in this process's memory, a cache for each keytab; the Kerberos library asks for new ones in time.
-    While it asks, for milliseconds, the loop stands still.
+    Tickets live in this process's memory, a cache for each keytab; the Kerberos library renews them in time.
+    A renewal takes milliseconds, in which the loop stands still.
 
     Args:
         settings: those of the connection, with the broker's `host` and the cluster under `DECLARED`.
@@ -40,15 +41,15 @@ class KerberosLogin(SaslMechanismGSSAPI):
         kerberos = cluster.security.kerberos
         assert kerberos is not None, "the loader refuses GSSAPI without kerberos"
         host = str(settings["host"])
-        who = f"{cluster.where}: {cluster.user}"
+        login = f"{cluster.where}: {cluster.user}"
         try:
             gssapi = import_module("gssapi")
         except (ImportError, OSError):
-            message = f"{who} cannot log in with Kerberos: {_NO_LIBRARY}"
+            message = f"{login} cannot log in with Kerberos: {_NO_LIBRARY}"
             raise NotLetInError(message) from None
         self._is_done = self._is_authenticated = False
         try:
-            # Whom to act as: the very principal that logs in.
+            # The principal to act as is the one that logs in.
             self.auth_id = kerberos.principal_at(cluster.where)
             if kerberos.keytab is not None:
                 kerberos.keytab.check(cluster.where)
@@ -61,7 +62,7 @@ class KerberosLogin(SaslMechanismGSSAPI):
             )
             self._next_token = self._client_ctx.step(None)
         except gssapi.exceptions.GSSError as error:
-            message = f"{who} gets no ticket for {kerberos.service}/{host}: {_reason(error)}; {_remedy(kerberos)}"
+            message = f"{login} gets no ticket for {kerberos.service}/{host}: {_reason(error)}; {_remedy(kerberos)}"
             raise NotLetInError(message) from None
         except AnabranchError as error:
             raise NotLetInError(str(error)) from None
@@ -77,7 +78,7 @@ def _credentials(gssapi: Any, kerberos: Kerberos, principal: str) -> Any:
 
 
 def _reason(error: Any) -> str:
-    """Return what the Kerberos library says; the general part says nothing where there is a particular one."""
+    """Return the message of the Kerberos library: the particular part if there is one, else the general one."""
     return str(error.get_all_statuses(error.min_code, False)[-1] if error.min_code else error)
 
 

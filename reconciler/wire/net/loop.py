@@ -22,21 +22,21 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 _OVER = (TaskState.DONE, TaskState.CANCELLED)
-# How often what is ready to run may go before a look at the sockets.
+# How many turns run ready tasks before the sockets are polled.
 _TURNS = 4
-# Between two looks whether works that are done together have ended.
+# Seconds between two checks whether concurrent works have ended.
 _PAUSE = 0.002
 
 
 def _silent(*_arguments: object, **_options: object) -> None:
-    """Trace nothing: the library asks its logger three times in each turn whether anybody listens."""
+    """Trace nothing: the library calls its logger three times in each turn."""
 
 
 library.log_trace = _silent
 
 
 class _Selector(selectors.DefaultSelector):
-    """Looks at the sockets less often while there is something to run: each answer makes two or three things ready."""
+    """Polls the sockets less often while tasks are ready to run: each response makes two or three of them ready."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Net(NetworkSelector):
         self.buffers = Buffers()
 
     def _poll_once(self, timeout: float | None = None) -> None:
-        """Do what the library does in a turn, for one thread: without its lock, its traces and its looks at settings.
+        """Do what the library does in a turn, for one thread: without its lock, its traces and its reads of settings.
 
         A trickle takes a few hundred turns in a second, each with the processor's caches cold.
         """
@@ -89,7 +89,7 @@ class _Net(NetworkSelector):
         try:
             event = task()
         except BaseException:
-            # It has ended; whoever spawned it hears from its future how.
+            # It has ended; its future holds the result.
             self._task_done(task)
             return
         if task.state is TaskState.CANCELLED:
@@ -115,7 +115,7 @@ class _Net(NetworkSelector):
         self._current.state = TaskState.WAIT_IO
 
     def _process_events(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
-        """Wake whoever waits; where a task waits for ever, read without giving it a turn."""
+        """Wake the tasks that wait; for a task that waits for ever, read without giving it a turn."""
         readers: list[Any] = []
         others: list[tuple[selectors.SelectorKey, int]] = []
         for key, what in events:
@@ -128,7 +128,7 @@ class _Net(NetworkSelector):
         if others:
             super()._process_events(others)
         for reader in readers:
-            # One of them may have closed the connection of another, or that of whoever was woken before.
+            # One of them may have closed the connection of another, or that of a task woken before.
             if reader.state not in _OVER:
                 reader.on_readable()
 
@@ -172,7 +172,7 @@ class Loop:
         return Job(future)
 
     async def together(self, works: Iterable[Work]) -> None:
-        """Do some works side by side: what is asked of a broker at the same time is asked in few requests.
+        """Run some works concurrently: lookups at one broker at the same time share few requests.
 
         Raises:
             Exception: what the first of them has raised, when all have ended.
@@ -210,7 +210,7 @@ class Loop:
 
 
 class Bell:
-    """Wakes one waiting coroutine; a ring while nobody waits is kept for the next wait."""
+    """Wakes one waiting coroutine; a ring while none waits is kept for the next wait."""
 
     def __init__(self, net: NetworkSelector) -> None:
         self._net = net

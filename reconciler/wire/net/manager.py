@@ -31,7 +31,7 @@ from reconciler.wire.net.connection import (
     SilentError,
 )
 from reconciler.wire.net.sockets import connected
-from reconciler.wire.protocol.values import said
+from reconciler.wire.protocol.values import error_text
 
 _LOG = logging.getLogger(__name__)
 _SHORTEST_PAUSE = 0.001
@@ -43,7 +43,7 @@ kerberos.register()
 
 
 class _Tokens(AbstractTokenProvider):
-    """Hands tokens for OAUTHBEARER to the library, which asks at each login."""
+    """Returns tokens for OAUTHBEARER; the library calls it at each login."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
@@ -61,16 +61,15 @@ class BulkManager(KafkaConnectionManager):
 
     Args:
         net: the library's loop.
-        cluster: whom to connect to.
+        cluster: the cluster to connect to.
         settings: the library's, beside those that the cluster declares.
 
     Raises:
         EnvironmentFault: AB304, a secret cannot be resolved.
 
     Attributes:
-        failure: why the first connection since it was cleared could not be made; a bootstrap only says that none was.
-        may_send: asked right before each write to a socket, where there is anything to ask; a connection that may not
-            send breaks.
+        failure: why the first connection since it was cleared failed; a bootstrap reports only that none was made.
+        may_send: called right before each write to a socket, if set; False breaks the connection.
     """
 
     failure: BaseException | None = None
@@ -86,7 +85,7 @@ class BulkManager(KafkaConnectionManager):
         """Do what the library does; a new connection is made with credentials as they are now, to a broker of now."""
         if node_id not in self._conns:
             if isinstance(self.failure, LOGIN_REFUSED) and self.cluster.is_bootstrap(node_id):
-                # The library would try again and again, and some brokers lock out whoever does.
+                # The library would try again and again, and some brokers lock out principals that do.
                 raise self.failure
             # They may have changed since they were refused.
             self._auth_failures.clear()
@@ -98,8 +97,8 @@ class BulkManager(KafkaConnectionManager):
             return super().get_connection(node_id, *arguments, **options)
         except kafka_errors.UnknownBrokerIdError:
             self._note(is_reached=False)
-            # It was away when we asked who is there, and others know that it is back; the library would ask again only
-            # after minutes.
+            # It was down when metadata was read, and the metadata of other brokers lists it again; the library would
+            # refresh its own only after minutes.
             self.cluster.request_update()
             raise
 
@@ -112,12 +111,12 @@ class BulkManager(KafkaConnectionManager):
         if conn.connected:
             _LOG.debug("%s connected as client %s", where, self.config["client_id"])
         elif conn.init_future.failed():
-            _LOG.debug("%s not connected: %s", where, said(conn.init_future.exception))
+            _LOG.debug("%s not connected: %s", where, error_text(conn.init_future.exception))
         if self.failure is None and conn.init_future.failed():
             self.failure = self._in_words(node, conn.init_future.exception)
 
     def _in_words(self, node: Any, error: BaseException) -> BaseException:
-        """Return why a connection could not be made; where nothing was said, who says nothing."""
+        """Return why a connection could not be made; for a broker that sent nothing, its address."""
         if not isinstance(error, kafka_errors.RequestTimedOutError):
             return error
         seconds = self.config["request_timeout_ms"] / 1000
@@ -131,15 +130,15 @@ class BulkManager(KafkaConnectionManager):
     def is_cut_off(self) -> bool:
         """Whether no broker is connected, and none of those that are known could be reached for some time.
 
-        A cluster may have come back with other brokers, or other addresses of them; the library asks those alone that
-        it knows. Kafka's own clients begin anew as well then (KIP-899).
+        A cluster may have come back with other brokers, or other addresses of them; the library connects to those
+        alone that it has. Kafka's own clients bootstrap again as well then (KIP-899).
         """
         since = self._failing_since
         is_long = since is not None and time.monotonic() - since >= _CUT_OFF
         return is_long and not any(connection.connected for connection in self._conns.values())
 
     def is_connected(self, node: int | None) -> bool:
-        """Tell whether requests to a broker leave at once."""
+        """Return whether requests to a broker leave at once."""
         connection = self._conns.get(node)
         return connection is not None and connection.connected
 
@@ -148,14 +147,14 @@ class BulkManager(KafkaConnectionManager):
         return self._conns[node] if self.is_connected(node) else None
 
     def versions(self, node: int | None) -> Any:
-        """Return which versions of requests a broker knows, in the library's terms.
+        """Return which versions of requests a broker supports, in the library's terms.
 
-        Of one that is not connected they are those of the broker that was asked first; None before.
+        For a broker that is not connected they are those of the first broker that answered; None before.
         """
         return self._conns[node].broker_version_data if self.is_connected(node) else self.broker_version_data
 
     def throttled(self, node: int) -> float:
-        """Return for how many seconds a broker wants to be left alone, 0 when it does not.
+        """Return the seconds that are left of a broker's throttle time; 0 without one.
 
         The library refuses to send meanwhile, which would look like a lost connection.
         """
@@ -170,9 +169,9 @@ class BulkManager(KafkaConnectionManager):
             connection.close(error)
 
     def forget_bootstrap(self) -> None:
-        """Begin at the declared addresses again when next connecting; who does so already is not disturbed.
+        """Use the declared addresses again for the next connection; a bootstrap that runs already goes on.
 
-        The library cannot stand two at a time: the second one fails with an error of its own.
+        The library allows one bootstrap at a time: a second one fails with an error of its own.
         """
         if self.bootstrapped:
             self._bootstrap_future = None
@@ -202,16 +201,16 @@ class BulkManager(KafkaConnectionManager):
             raise NotLetInError(str(error)) from None
         except (OSError, ValueError) as error:
             sock.close()
-            raise NotLetInError(_said(tls.unusable(self._declared, error))) from None
+            raise NotLetInError(_error_text(tls.unusable(self._declared, error))) from None
         try:
             await secured.shake_hands(time.monotonic() + self.config["socket_connection_setup_timeout_ms"] / 1000)
         except BaseException as error:
             secured.close()
             if isinstance(error, OSError):
-                raise NotLetInError(_said(tls.problem(self._declared, address, error))) from None
+                raise NotLetInError(_error_text(tls.problem(self._declared, address, error))) from None
             if not isinstance(error, Exception):
                 raise
-            message = f"handshake with {address} failed: {said(error)}"
+            message = f"handshake with {address} failed: {error_text(error)}"
             raise kafka_errors.KafkaConnectionError(message) from error
         return secured
 
@@ -219,15 +218,15 @@ class BulkManager(KafkaConnectionManager):
         if not isinstance(found, bytes):
             return None
         if peers.speaks_tls(found):
-            return _said(tls.plaintext_refused(self._declared, address))
-        return _said(tls.no_broker(self._declared, address, peers.who_answers(found)))
+            return _error_text(tls.plaintext_refused(self._declared, address))
+        return _error_text(tls.no_broker(self._declared, address, peers.who_answers(found)))
 
     def _why_closed(self, address: str, found: OSError | bytes) -> str:
         if isinstance(found, bytes):
-            return _said(tls.no_broker(self._declared, address, peers.who_answers(found)))
+            return _error_text(tls.no_broker(self._declared, address, peers.who_answers(found)))
         if tls.is_alert(found):
-            return _said(tls.problem(self._declared, address, found))
-        return _said(tls.closed(self._declared, address))
+            return _error_text(tls.problem(self._declared, address, found))
+        return _error_text(tls.closed(self._declared, address))
 
 
 def socket_options(line: LineSettings) -> list[tuple[int, int, int]]:
@@ -237,5 +236,5 @@ def socket_options(line: LineSettings) -> list[tuple[int, int, int]]:
     return [*usual, *((socket.SOL_SOCKET, option, size) for option, size in buffers.items() if size is not None)]
 
 
-def _said(problem: Problem) -> str:
+def _error_text(problem: Problem) -> str:
     return f"{problem.where}: {problem.message}; {problem.remedy}"

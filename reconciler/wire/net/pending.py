@@ -1,6 +1,6 @@
-"""What a produce request leaves behind: something that may be awaited for its answers, or left alone.
+"""The pending responses of a produce request; a caller may await them.
 
-`requests` hands it out; whoever sends ahead hears of the answers by callbacks and awaits nothing.
+`requests` returns it; a caller that sends ahead gets its responses by callbacks and awaits nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from reconciler.wire.net.connection import ENDED_THERE, LOGIN_REFUSED, NotLetInE
 from reconciler.wire.protocol import classic
 from reconciler.wire.protocol.frames import UnfitError
 from reconciler.wire.protocol.producing import Produced
-from reconciler.wire.protocol.values import BrokenAnswer, Closed, ConnectionLost, NotLetIn, ProduceAnswer, said
+from reconciler.wire.protocol.values import BrokenAnswer, Closed, ConnectionLost, NotLetIn, ProduceAnswer, error_text
 
 
 class PendingProduce:
     """The answers to a produce request.
 
     Args:
-        cluster: whom it was sent to.
+        cluster: the cluster that it was sent to.
         pending: the library's future.
     """
 
@@ -40,13 +40,13 @@ class PendingProduce:
 
 
 def answers_of(answer: Any) -> list[ProduceAnswer]:
-    """Return what stands in an answer, whoever decoded it."""
+    """Return the answers in a response that the library or `producing` decoded."""
     return (answer if isinstance(answer, Produced) else classic.produced(answer)).answers
 
 
 def connection_lost(cluster: Cluster, error: BaseException) -> ConnectionLost:
-    """Return what an error of the library, or of a connection, means to whoever waits for an answer."""
-    text = said(error)
+    """Return the exception for the caller of a request that failed with an error of the library or a connection."""
+    text = error_text(error)
     if isinstance(error, NotLetInError | AnabranchError):
         return NotLetIn(text)
     if isinstance(error, LOGIN_REFUSED):

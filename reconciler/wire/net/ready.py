@@ -1,4 +1,4 @@
-"""Asks again while whoever is asked is not ready: a coordinator that moves, loads, or is busy with what was before."""
+"""Sends a request again while a coordinator is not ready: it moves, loads, or is busy with a transaction before."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Connects sockets, and closes each that does not come to a connection.
 
 The library leaves that to the garbage collector, which a worker runs seldom: while a broker is away each attempt
-would leave a socket behind. `manager` asks here. Names, waiting and what an errno means stay the library's.
+would leave a socket behind. `manager` calls it. Names, waiting and what an errno means stay the library's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.net.inet import KafkaNetSocket
 
-from reconciler.wire.protocol.values import said
+from reconciler.wire.protocol.values import error_text
 
 _UNKNOWN = "DNS Resolution failure"
 _TIMED_OUT = "Connection timed out"
@@ -31,7 +31,7 @@ async def connected(
         until: when to give up (monotonic seconds); None for never.
 
     Raises:
-        KafkaConnectionError: none of them answers; it says why not the last one.
+        KafkaConnectionError: none of them answers; it holds the reason for the last one.
     """
     library = KafkaNetSocket()
     reason: str = _UNKNOWN
@@ -50,7 +50,7 @@ async def connected(
                 raise kafka_errors.KafkaConnectionError(_TIMED_OUT) from None
             if not isinstance(error, OSError | kafka_errors.KafkaConnectionError):
                 raise
-            reason = f"unable to connect: {said(error)}" if isinstance(error, OSError) else said(error)
+            reason = f"unable to connect: {error_text(error)}" if isinstance(error, OSError) else error_text(error)
         else:
             return sock
     raise kafka_errors.KafkaConnectionError(reason)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# The bit of a varint's byte that says that another follows.
+# The bit of a varint's byte that is set when another follows.
 _MORE = 0x80
 # Of the bytes behind the first one: more than ten in all are no varint.
 _SHIFTS = range(7, 70, 7)
@@ -74,13 +74,13 @@ def read_topics(
     name_of: Callable[[bytes], str] | None,
     read_partition: Callable[[memoryview, int, str, list[T]], int],
 ) -> tuple[list[T], int]:
-    """Return what an answer says of each partition of each topic, and the place behind it.
+    """Return the partitions of each topic in a response, and the place behind them.
 
     Args:
         data: the answer.
         at: where its topics begin.
         name_of: the name of a topic by its id; None where the answer names topics itself.
-        read_partition: reads one partition of the topic it is given, appends what it says, returns the place behind it.
+        read_partition: reads one partition of the given topic, appends it, returns the place behind it.
     """
     answers: list[T] = []
     topics, at = read_uvarint(data, at)
@@ -99,7 +99,7 @@ def read_topics(
 
 
 def skip_tags(data: memoryview, at: int) -> int:
-    """Return the place behind tagged fields, which nobody here reads."""
+    """Return the place behind tagged fields, which are skipped."""
     if not data[at]:
         return at + 1
     count, at = read_uvarint(data, at)

@@ -1,7 +1,7 @@
 """`OffsetForLeaderEpoch`, as consumers ask it: where an epoch ends in a leader's log (KIP-101, KIP-320).
 
 `requests` sends it. The answer is the start of the first later epoch that the leader's log has, and the log end for the
-leader's own epoch: whoever read further under the epoch asked for has read what is not in this log.
+leader's own epoch: records read beyond it under the requested epoch are not in this log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def request(asks: Sequence[Ask]) -> Any:
 
 
 def ends(asks: Sequence[Ask], answer: Any) -> dict[Ask, int | Exception]:
-    """Return the end that an answer tells of each; -1 where the leader does not know the epoch.
+    """Return the end of each epoch in a response; -1 for an epoch that the leader does not have.
 
     Where the leader refuses, for example as its epoch is another, that error.
     """

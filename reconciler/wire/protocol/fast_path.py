@@ -33,9 +33,9 @@ class UnreadableAnswer(ValueError):
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Raise Unreadable where an answer is not laid out as one, or is about what nobody has asked for.
+    """Raise UnreadableAnswer for a response with another layout, or about partitions that were not requested.
 
-    Not for what a trickle does in each cycle: there `contextlib` itself is a part of the cost.
+    Not for what the fast path does in each cycle: there `contextlib` itself is a part of the cost.
     """
     try:
         yield
@@ -44,7 +44,7 @@ def reading() -> Iterator[None]:
 
 
 class Piece(NamedTuple):
-    """What a fetch answer says of one partition: where its records stand in the answer, and where the log is stable."""
+    """One partition of a fetch response: where its records stand in the response, and the last stable offset."""
 
     topic: bytes
     partition: int
@@ -54,10 +54,10 @@ class Piece(NamedTuple):
 
 
 def pieces(data: bytes, session: int) -> list[Piece] | None:
-    """Return what a fetch answer says, topics by their ids; None where it says more than that all is well.
+    """Return the partitions of a fetch response, topics by their ids; None for one with errors or other fields.
 
     Raises:
-        UnreadableAnswer: it is not laid out as an answer.
+        UnreadableAnswer: the response has another layout.
     """
     try:
         return _pieces(data, session)
@@ -95,7 +95,7 @@ def fetch_body(opening: bytes, asks: Mapping[bytes, Sequence[bytes]], tail: byte
 
     Args:
         opening: all before the topics.
-        asks: what has changed, as `ask` makes it, by topic.
+        asks: the changed partitions, as `ask` makes them, by topic.
         tail: all behind them, as `fetch_tail` makes it.
     """
     found = [opening, uvarint(len(asks) + 1)]
@@ -139,10 +139,10 @@ def produce_body(timeout_ms: int, batches: Iterable[tuple[bytes, bytes, bytes, b
 
 
 def produced(data: bytes, by_id: bool) -> dict[tuple[bytes, int], int] | None:
-    """Return at which offset each batch stands, by topic and partition; None where an answer says more than that.
+    """Return the offset of each batch, by topic and partition; None for a response with errors or other fields.
 
     Raises:
-        UnreadableAnswer: it is not laid out as an answer.
+        UnreadableAnswer: the response has another layout.
     """
     try:
         return _produced(data, by_id)

@@ -46,13 +46,13 @@ Name = tuple[str, uuid.UUID | None]
 
 
 class FetchBounds(NamedTuple):
-    """What a fetch as a whole asks for.
+    """The fields of a fetch request beside its partitions.
 
     Attributes:
         wait_ms: how long to wait for data.
         max_bytes: how many bytes.
         committed: whether only committed records.
-        rack: where whoever asks is, so that a replica near it may be named; empty to have the leader's records.
+        rack: the consumer's, so that the leader may name a replica near it; empty to have the leader's records.
         min_bytes: for how many bytes to wait.
     """
 
@@ -71,7 +71,7 @@ class FetchTurn:
         session_id: of the session, 0 for none yet.
         epoch: of the request; 0 begins a session, -1 does without.
         asks: the partitions that are new or changed.
-        forgotten: those that are not wanted any more.
+        forgotten: those that are to be dropped.
     """
 
     session_id: int
@@ -82,7 +82,7 @@ class FetchTurn:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer: what there is in each partition, and what the broker says of the request as a whole."""
+    """A response: its partitions, and the error code for the request as a whole."""
 
     throttle_time_ms: int
     error: int
@@ -110,7 +110,7 @@ class RawFetch:
         self._by_id = version >= FIRST_WITH_IDS
 
     def expect_response(self) -> bool:
-        """Tell the connection that an answer comes."""
+        """Return whether a response comes."""
         return True
 
     def with_header(self, correlation_id: int, client_id: str) -> None:
@@ -122,7 +122,7 @@ class RawFetch:
 
     def encode(self, framed: bool, header: bool) -> bytes:
         """Return the whole frame."""
-        assert framed, "a connection always asks for the frame"
+        assert framed, "a connection always takes the frame"
         assert header, "and for the header"
         bounds, turn = self._bounds, self._turn
         pieces = [
@@ -160,7 +160,7 @@ class RawFetch:
 
 
 def opening(version: int, bounds: FetchBounds, wait_ms: int, session_id: int, epoch: int) -> bytes:
-    """Return what stands before the topics of a request; it waits so long for data, whatever `bounds` say."""
+    """Return what stands before the topics of a request; it waits so long for data, whatever is in `bounds`."""
     replica = b"" if version >= _FIRST_WITHOUT_REPLICA else _NO_REPLICA
     return replica + _OPENING.pack(wait_ms, bounds.min_bytes, bounds.max_bytes, bounds.committed, session_id, epoch)
 

@@ -1,6 +1,6 @@
 """How large a frame may be before and after a peer is known to be a broker.
 
-`connection` looks here when a frame begins that it has not read whole. Pure.
+`connection` calls it when a frame begins that it has not read whole. Pure.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from kafka.protocol.parser import KafkaProtocol
 from reconciler.wire.protocol import bounded_decoding
 from reconciler.wire.protocol.compact import skip_tags
 from reconciler.wire.protocol.frame_limits import USUAL_FETCH
-from reconciler.wire.protocol.values import said
+from reconciler.wire.protocol.values import error_text
 
 SIZE = struct.Struct(">i")
 _UNREADABLE = "the answer cannot be read"
@@ -27,16 +27,16 @@ _MALFORMED = (ValueError, LookupError, struct.error, OverflowError, AssertionErr
 
 
 class UnfitError(kafka_errors.KafkaProtocolError):
-    """What a broker sent is no answer to what it was asked; the text says whose it was and what was expected."""
+    """A broker sent something else than the response to a request; the text names the broker and what was expected."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
     @classmethod
     def of(cls, where: str, error: Exception) -> UnfitError:
-        """Return what an error of a decoder means; `where` says whom the connection leads to."""
-        cause = f" ({said(error.__cause__)})" if error.__cause__ is not None else ""
-        return cls(f"{where}: {said(error)}{cause}")
+        """Return the exception for an error of a decoder; `where` names the cluster and broker."""
+        cause = f" ({error_text(error.__cause__)})" if error.__cause__ is not None else ""
+        return cls(f"{where}: {error_text(error)}{cause}")
 
 
 class Header:
@@ -101,7 +101,7 @@ class DirectRequest(Header):
 
     Args:
         correlation_id: of the request.
-        throttle_in: tells of an answer for how many ms the broker wants to be left alone; 0 for what cannot be read.
+        throttle_in: returns the throttle time of a response in ms; 0 for one that cannot be read.
         answered: called with the answer behind its header, which is there until it returns; it must not raise.
         lost: called while the connection falls, with what broke it; likewise.
 
@@ -133,25 +133,25 @@ class DirectRequest(Header):
         """Do nothing: the answer was taken."""
 
     def failure(self, error: BaseException) -> None:
-        """Hear that there will be no answer."""
+        """Fail, as there will be no response."""
         lost = self._lost
         self._end()
         lost(error)
 
     def _end(self) -> None:
-        """Let go of who waited, who keeps what was sent."""
+        """Drop the callbacks, which hold what was sent."""
         self.is_done = True
         self._answered = self._lost = _nobody
 
 
 class DirectFetch(DirectRequest):
-    """A fetch on its way; how much each asks for is not looked at."""
+    """A fetch on its way; the bytes that each requests are not checked."""
 
     asked = USUAL_FETCH
 
 
 def _nobody(_: object) -> None:
-    """Hear nothing: who waited has heard."""
+    """Do nothing: the callbacks were called."""
 
 
 class WholeFrames(KafkaProtocol):
@@ -163,7 +163,7 @@ class WholeFrames(KafkaProtocol):
         """Decode one frame, its size already taken off."""
         if self.in_flight_requests and isinstance(self.in_flight_requests[0], RawHeader):
             return [self._raw(self.in_flight_requests.popleft(), frame)]
-        # Other answers' decoders want the library's own buffer; they are small.
+        # Decoders of other responses need the library's own buffer; they are small.
         whole = KafkaBytes(len(frame))
         whole.write(frame)
         whole.seek(0)
@@ -179,7 +179,7 @@ class WholeFrames(KafkaProtocol):
             raise kafka_errors.KafkaProtocolError(_UNREADABLE) from error
 
     def send_bytes(self) -> list[bytes]:
-        """Hand out all pending requests, in pieces that nobody has put together yet."""
+        """Return all pending requests, in pieces that are not joined yet."""
         pieces: list[bytes] = []
         for request in self.bytes_to_send:
             pieces += request if isinstance(request, list) else (request,)

@@ -48,7 +48,7 @@ _PIECE = 8 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """An answer: what became of each batch, and for how long the broker wants to be left alone."""
+    """A response: the result of each batch, and the throttle time."""
 
     throttle_time_ms: int
     answers: list[ProduceAnswer]
@@ -81,7 +81,7 @@ class RawProduce:
             self._topics.setdefault((ask.topic, ask.topic_id if self._by_id else None), []).append(ask)
 
     def expect_response(self) -> bool:
-        """Tell the connection that an answer comes."""
+        """Return whether a response comes."""
         return True
 
     @property
@@ -99,7 +99,7 @@ class RawProduce:
 
     def encode(self, framed: bool, header: bool) -> list[bytes | memoryview]:
         """Return the whole frame, in pieces."""
-        assert framed, "a connection always asks for the frame"
+        assert framed, "a connection always takes the frame"
         assert header, "and for the header"
         pieces = self.body()
         size = len(self._head) + sum(map(len, pieces))
@@ -137,12 +137,12 @@ class RawProduce:
 
 
 def have_ids(asks: Sequence[ProduceAsk]) -> bool:
-    """Tell whether all topics are known by their ids."""
+    """Return whether all topics have ids."""
     return all([ask.topic_id is not None for ask in asks])
 
 
 def newest(by_id: bool) -> int:
-    """Return the newest version that is spoken, where topics are known by their ids or not."""
+    """Return the newest version that is supported, for topics with ids or without."""
     return LAST_RAW if by_id else FIRST_WITH_IDS - 1
 
 
@@ -159,7 +159,7 @@ def decode(names: dict[bytes, str] | None, data: memoryview) -> Produced:
 
 
 def throttle(data: memoryview, by_id: bool) -> int:
-    """Return for how many ms the broker wants to be left alone, as an answer says; 0 for what cannot be read.
+    """Return the throttle time of a response in ms; 0 for one that cannot be read.
 
     Where leaders have moved tags with addresses stand behind it, of any length, so what comes before is read.
 
@@ -176,7 +176,7 @@ def throttle(data: memoryview, by_id: bool) -> int:
             _, at = read_topics(data, 0, _nameless if by_id else None, _read_partition)
         return int(_INDEX.unpack_from(data, at)[0])
     except (struct.error, IndexError, ValueError):
-        # Whoever takes it will notice.
+        # The receiver reports it.
         return 0
 
 
@@ -191,9 +191,9 @@ def _read_partition(data: memoryview, at: int, topic: str, answers: list[Produce
     refused: list[RecordError] = []
     for _ in range(errors - 1):
         (number,) = _INDEX.unpack_from(data, at)
-        said, at = read_string(data, at + _INDEX.size)
+        reason, at = read_string(data, at + _INDEX.size)
         at = skip_tags(data, at)
-        refused.append(RecordError(number, said))
+        refused.append(RecordError(number, reason))
     message, at = read_string(data, at)
     answers.append(ProduceAnswer(topic, index, error, base_offset, message, tuple(refused)))
     return skip_tags(data, at)

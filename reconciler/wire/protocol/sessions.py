@@ -12,7 +12,7 @@ from reconciler.wire.protocol.error_codes import ErrorCode
 from reconciler.wire.protocol.fetching import Fetched, FetchTurn
 from reconciler.wire.protocol.values import FetchAsk
 
-# Errors of a whole request that say that the session is not there, or not as we thought: begin a new one.
+# Errors of a whole request after which a new session must begin: the broker has no such session, or another state.
 _OVER = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -31,15 +31,15 @@ def _key(ask: FetchAsk) -> _Key:
 
 
 class FetchSession:
-    """What one broker knows of what we want from it. One request at a time.
+    """The partitions that one broker is to return, and those that it has been sent. One request at a time.
 
     Args:
         node: the broker.
         committed: whether it answers with committed records alone.
 
     Attributes:
-        rack: as in `Bounds`; it may change between two requests.
-        waited: seconds from the last request until its answer began to arrive; 0 where nobody can tell.
+        rack: as in `FetchBounds`; it may change between two requests.
+        waited: seconds from the last request until its answer began to arrive; 0 if unknown.
         by_id: whether all its topics are known by their ids; a session cannot mix ids and names.
     """
 
@@ -51,7 +51,7 @@ class FetchSession:
         self.by_id = True
         self._id = 0
         self._epoch = 0
-        # Brokers without sessions fill their answers in this order: who moved last comes last.
+        # Brokers without sessions fill their responses in this order: the partition that moved last comes last.
         self._wanted: dict[_Key, FetchAsk] = {}
         self._held: set[_Key] = set()
         self._changed: dict[_Key, FetchAsk] = {}
@@ -74,7 +74,7 @@ class FetchSession:
             self._forgotten[key] = ask
 
     def turn(self) -> FetchTurn:
-        """Return what to say for the answer to be about exactly what is wanted."""
+        """Return the next request, so that the response is about exactly the partitions of the session."""
         if self._epoch == 0:
             asks, forgotten = list(self._wanted.values()), list[FetchAsk]()
             self._names, self.by_id = {}, True
@@ -88,9 +88,9 @@ class FetchSession:
         return FetchTurn(self._id, self._epoch, asks, forgotten)
 
     def turn_on(self) -> list[FetchAsk] | None:
-        """Return what has changed, to go on with; None where there is more to say.
+        """Return the changed partitions, if these are the whole request; None otherwise.
 
-        A session begins, something is not wanted any more, or something new has no id.
+        Then a session begins, a partition is dropped, or a new one has no id.
         """
         if self._epoch == 0 or not self._id or self._forgotten:
             return None
@@ -140,5 +140,5 @@ class FetchSession:
         return True
 
     def broken(self) -> None:
-        """Begin anew with the next request, which also ends the old session: nobody knows what the broker has seen."""
+        """Begin anew with the next request, which also ends the old session: the broker's state is unknown."""
         self._epoch = 0

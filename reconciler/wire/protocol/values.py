@@ -1,4 +1,4 @@
-"""What requests take and answers say, as values, and the two ways in which a request can fail."""
+"""The values of requests and responses, and the two ways in which a request can fail."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class BrokerError(Exception):
         super().__init__(f"{self.name}" + (f": {detail}" if detail else ""))
 
 
-def said(error: BaseException) -> str:
-    """Return what an error of the library or of the system says, in words: none of its classes, numbers and quotes."""
+def error_text(error: BaseException) -> str:
+    """Return the message of an error of the library or of the system, without its class, number and quotes."""
     if isinstance(error, kafka_errors.KafkaError):
         cause = error.args[0] if error.args else None
         if isinstance(cause, BaseException):
-            return said(cause)
+            return error_text(cause)
         if isinstance(cause, str) and cause:
             return cause
         return str(getattr(error, "message", "")) or _in_words(type(error))
@@ -79,7 +79,7 @@ def by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
 
 
 class Leader(NamedTuple):
-    """Who leads a partition: node id, leader epoch, and Kafka's error code for the partition."""
+    """The leader of a partition: node id, leader epoch, and Kafka's error code for the partition."""
 
     node: int
     epoch: int
@@ -88,7 +88,7 @@ class Leader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """What a metadata answer says of one topic; `topic_id` is None where the broker is too old to have one."""
+    """One topic of a metadata response; `topic_id` is None where the broker is too old to have one."""
 
     name: str
     topic_id: uuid.UUID | None
@@ -96,10 +96,10 @@ class TopicInfo:
     partitions: dict[int, Leader]
 
     def leader_of(self, partition: int) -> Leader:
-        """Return who leads a partition.
+        """Return the leader of a partition.
 
         Raises:
-            BrokerError: what the answer says of the topic or the partition; LEADER_NOT_AVAILABLE where nobody leads it.
+            BrokerError: the topic's error, or the partition's; LEADER_NOT_AVAILABLE if it has no leader.
         """
         leader = self.partitions.get(partition)
         if self.error or leader is None or leader.error or leader.node < 0:
@@ -152,7 +152,7 @@ class ProduceAsk(NamedTuple):
 
 
 class RecordError(NamedTuple):
-    """Why a broker refuses a batch for one of its records: which of the batch it is, from 0, and what it says of it."""
+    """A record for which a broker refuses a batch: its number in the batch, from 0, and the broker's message."""
 
     number: int
     message: str | None
@@ -166,7 +166,7 @@ class ProduceAnswer(NamedTuple):
         partition: its number.
         error: Kafka's code; 0 where it stands.
         base_offset: where its first record stands.
-        message: what the broker says of an error.
+        message: the broker's, of an error.
         records: the records for which the batch was refused; empty where the broker names none, as before 2.4.
     """
 
@@ -180,10 +180,10 @@ class ProduceAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """What a broker remembers of one producer in a partition.
+    """The state of one producer in a partition, at its leader.
 
-    Who only wrote markers has last sequence -1; who never wrote one has coordinator epoch -1. An open transaction has
-    its first record at `opened_at`.
+    A producer with markers alone has last sequence -1; one without markers has coordinator epoch -1. An open
+    transaction has its first record at `opened_at`.
     """
 
     producer_id: int

@@ -1,7 +1,7 @@
 """Typed requests to one cluster over kafka-python's connections.
 
-`connections` makes a `Loop` and some `Wire`s for a task, and everybody under it sends through them. Each method is one
-request and one answer; retries, positions and meaning belong to the callers.
+`connections` makes a `Loop` and some `Wire`s for a task, and all its parts send through them. Each method is one
+request and one response; retries, positions and meaning belong to the callers.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Wire(Questions):
 
     Args:
         loop: the task's loop.
-        cluster: whom to talk to.
-        client_id: what brokers' logs and quotas see.
+        cluster: the cluster to connect to.
+        client_id: for brokers' logs and quotas.
         timeout: seconds until a request without an answer closes its connection.
-        may_send: asked right before each write to a socket; when it says no, the connection breaks instead.
-        line: what is declared of connections that carry records; what is built in, if nobody says otherwise.
+        may_send: called right before each write to a socket; when it returns False, the connection breaks instead.
+        line: the declared settings of connections that carry records; by default the built-in ones.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Wire(Questions):
                 "connections_max_idle_ms": line.connections_max_idle_ms,
                 "metadata_max_age_ms": line.metadata_max_age_ms,
                 "socket_options": socket_options(line),
-                # A host that says nothing must not hold a request up for longer than a request may take, nor for
+                # A host that sends nothing must not hold a request up for longer than a request may take, nor for
                 # minutes where a request may take them.
                 "socket_connection_setup_timeout_ms": min(self._timeout_ms, LONGEST_SETUP_MS),
                 "socket_connection_setup_timeout_max_ms": min(self._timeout_ms, LONGEST_SETUP_MS),
             },
         )
-        # By broker and request: what the broker was known to speak, and what that came to.
+        # By broker and request: the versions that the broker supports, and the version chosen of them.
         self._versions: dict[tuple[int | None, Any, int], tuple[Any, int]] = {}
         self._direct: dict[tuple[int, int], Direct] = {}
         self._manager.cluster.set_topics([])
@@ -112,7 +112,7 @@ class Wire(Questions):
                 raise connection_lost(self.cluster, self._manager.failure) from None
 
     async def reach(self, node: int) -> None:
-        """Connect to one broker, so that it is known what it speaks.
+        """Connect to one broker, and learn the versions that it supports.
 
         Raises:
             ConnectionLost: it cannot be reached now.
@@ -154,7 +154,7 @@ class Wire(Questions):
         return fetched.answers
 
     async def fetch_more(self, session: FetchSession, wait_ms: int, max_bytes: int) -> list[FetchAnswer]:
-        """Fetch what a session wants from its broker, which answers only for partitions that have something new.
+        """Fetch the partitions of a session from its broker, which answers only for partitions with something new.
 
         Raises:
             ConnectionLost: no answer.
@@ -175,10 +175,10 @@ class Wire(Questions):
         return fetched.answers
 
     def decoded(self, session: FetchSession, data: bytes) -> Fetched:
-        """Return what an answer says to a request that went on with a session.
+        """Return the answers to a request that went on with a session.
 
         Raises:
-            Unreadable: it is not laid out as an answer.
+            UnreadableAnswer: the response has another layout.
         """
         with fast_path.reading():
             return fetching.decode(session.names, memoryview(data))
@@ -188,7 +188,7 @@ class Wire(Questions):
 
         Raises:
             BrokerError: the whole request was refused.
-            Unreadable: it is not laid out as an answer.
+            UnreadableAnswer: the response has another layout.
         """
         fetched = self.decoded(session, data)
         if not session.answered(fetched):
@@ -200,7 +200,7 @@ class Wire(Questions):
     async def _fetch(
         self, node: int, bounds: FetchBounds, turn: FetchTurn, names: dict[bytes, str], by_id: bool
     ) -> tuple[Fetched, float]:
-        """Return the answer, and for how many seconds nothing of it was there; 0 where nobody can tell."""
+        """Return the response, and the seconds until its first bytes; 0 if unknown."""
         newest = fetching.LAST_RAW if by_id else fetching.FIRST_WITH_IDS - 1
         if not self._manager.bootstrapped:
             raise ConnectionLost(_NOT_CONNECTED)
@@ -230,9 +230,9 @@ class Wire(Questions):
         Args:
             node: the broker.
             asks: at most one batch for each partition.
-            lost: called at once when no answer will come: while the connection falls, and before anybody could send
-                the next batch of a partition over a new one. The batches may or may not be in the log. None where
-                only whoever awaits the answers is to hear of it.
+            lost: called at once when no response will come: while the connection breaks, and before the next batch of
+                a partition could be sent over a new one. The batches may or may not be in the log. None if the
+                caller awaits the answers and needs no callback.
             answered: called at once with the answers; it must not raise.
             transactional_id: of the producer whose transaction the batches are in, if they are in one.
 
@@ -264,11 +264,11 @@ class Wire(Questions):
         return answer
 
     def throttled(self, node: int) -> float:
-        """Return for how many seconds the broker wants to be left alone (a quota); 0 when it does not."""
+        """Return the seconds that are left of the broker's throttle time (a quota); 0 without one."""
         return self._manager.throttled(node)
 
     async def rest(self, node: int) -> None:
-        """Wait until the broker does not want to be left alone any more."""
+        """Wait for the end of the broker's throttle time."""
         while pause := self._manager.throttled(node):
             await self._loop.sleep(pause)
 
@@ -286,7 +286,7 @@ class Wire(Questions):
             return Future().failure(error)
 
     def _version(self, node: int | None, request: Any, newest: int) -> int | None:
-        """Return the newest version of a request that we and a broker, or any, speak; None before a connection."""
+        """Return the newest version of a request that this side and a broker support; None before a connection."""
         known = self._manager.versions(node)
         if known is None:
             return None
@@ -307,10 +307,10 @@ class Wire(Questions):
         return self._direct_for(node, ProduceRequest, producing.FIRST_RAW, producing.newest(by_id))
 
     def produced(self, names: dict[bytes, str] | None, data: memoryview) -> list[ProduceAnswer]:
-        """Return what an answer to a direct produce request says; `names` are topics by their ids, where it has ids.
+        """Return the answers to a direct produce request; `names` are topics by their ids, where it has ids.
 
         Raises:
-            Unreadable: it is not laid out as an answer.
+            UnreadableAnswer: the response has another layout.
         """
         with fast_path.reading():
             return producing.decode(names, data).answers
@@ -367,7 +367,7 @@ class Wire(Questions):
 
         Raises:
             ConnectionLost: no answer.
-            BrokerError: ErrorCode.UNSUPPORTED_VERSION, the broker does not know such requests.
+            BrokerError: ErrorCode.UNSUPPORTED_VERSION, the broker does not support the request.
         """
         return await self._send(request, node)
 

@@ -1,6 +1,6 @@
 """Transactions with records, and the positions that are committed in them, for `committer` and `arrival`.
 
-Each function is one request and one answer, like the methods of `Wire`. TxnOffsetCommit is spoken in version 3, which
+Each function is one request and one answer, like the methods of `Wire`. TxnOffsetCommit is sent in version 3, which
 carries the member's id and generation: a member of an older generation cannot commit (KIP-447). Neither can it outside
 of transactions (`commit_acknowledged`), which `receipts` does.
 """
@@ -47,7 +47,7 @@ class CommittedPosition:
 
     Attributes:
         offset: the next one to be copied.
-        note: what was said with it.
+        note: the metadata committed with it.
     """
 
     offset: int
@@ -101,7 +101,7 @@ async def add_partitions(wire: Wire, transactor: Transactor, logs: Iterable[Log]
 async def in_doubt(wire: Wire, node: int, logs: Iterable[Log], producer_id: int) -> set[Log]:
     """Return the partitions that have a transaction of this producer open, or that `node` leads no more.
 
-    There are none where the brokers are too old to say (before 2.8): they leave no marker out.
+    There are none on brokers that lack the request (before 2.8): they leave no marker out.
 
     Raises:
         ConnectionLost: no answer.
@@ -146,14 +146,14 @@ async def add_offsets(wire: Wire, transactor: Transactor, group: str) -> None:
 
 
 async def commit_positions(
-    wire: Wire, transactor: Transactor, who: Membership, positions: Mapping[Log, CommittedPosition]
+    wire: Wire, transactor: Transactor, membership: Membership, positions: Mapping[Log, CommittedPosition]
 ) -> None:
     """Write positions into the transaction; they count when it is committed.
 
     Args:
         wire: to the cluster.
         transactor: the producer.
-        who: the member that commits, with its group's coordinator.
+        membership: the member that commits, with its group's coordinator.
         positions: by remote partition.
 
     Raises:
@@ -165,17 +165,17 @@ async def commit_positions(
     topics = _positions_of_topics(of_topic, of_topic.TxnOffsetCommitRequestPartition, positions)
     request = TxnOffsetCommitRequest(
         transactional_id=transactor.transactional_id,
-        group_id=who.group,
+        group_id=membership.group,
         producer_id=transactor.producer_id,
         producer_epoch=transactor.epoch,
-        generation_id=who.generation,
-        member_id=who.member,
+        generation_id=membership.generation,
+        member_id=membership.member,
         group_instance_id=None,
         topics=topics,
         min_version=_CLASSIC,
         max_version=_CLASSIC,
     )
-    answer = await wire.ask(request, who.node)
+    answer = await wire.ask(request, membership.node)
     codes = {
         (topic.name, partition.partition_index): int(partition.error_code)
         for topic in answer.topics
@@ -207,51 +207,51 @@ async def end(wire: Wire, transactor: Transactor, committed: bool) -> None:
 
 
 async def commit_acknowledged(
-    wire: Wire, who: Membership, positions: Mapping[Log, CommittedPosition]
+    wire: Wire, membership: Membership, positions: Mapping[Log, CommittedPosition]
 ) -> dict[Log, int]:
     """Commit positions outside of any transaction; return the codes of those partitions that alone were refused.
 
     Args:
         wire: to the cluster.
-        who: the member that commits, with its group's coordinator.
+        membership: the member that commits, with its group's coordinator.
         positions: by remote partition.
 
     Raises:
         ConnectionLost: no answer: they may be committed or not.
         BrokerError: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
     """
-    codes = await commit(wire, who, positions)
+    codes = await commit(wire, membership, positions)
     for code in codes.values():
         if code not in _OF_PARTITIONS:
             raise BrokerError(code)
     return codes
 
 
-async def commit(wire: Wire, who: Membership, positions: Mapping[Log, CommittedPosition]) -> dict[Log, int]:
+async def commit(wire: Wire, membership: Membership, positions: Mapping[Log, CommittedPosition]) -> dict[Log, int]:
     """Commit positions outside of any transaction; return the codes of those that were refused.
 
     Args:
         wire: to the cluster.
-        who: the member that commits; nobody's member (no id, generation -1) is refused where the group has members.
+        membership: the member that commits; one without id (generation -1) is refused where the group has members.
         positions: by partition.
 
     Raises:
         ConnectionLost: no answer: they may be committed or not.
-        BrokerError: the broker does not know such requests.
+        BrokerError: the broker does not support the request.
     """
     of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
     topics = _positions_of_topics(of_topic, of_topic.OffsetCommitRequestPartition, positions)
     request = OffsetCommitRequest(
-        group_id=who.group,
-        generation_id_or_member_epoch=who.generation,
-        member_id=who.member,
+        group_id=membership.group,
+        generation_id_or_member_epoch=membership.generation,
+        member_id=membership.member,
         group_instance_id=None,
         retention_time_ms=_NONE,
         topics=topics,
         min_version=_OFFSET_COMMIT_WITH_MEMBER,
         max_version=_OFFSET_COMMIT,
     )
-    answer = await wire.ask(request, who.node)
+    answer = await wire.ask(request, membership.node)
     return {
         (topic.name, partition.partition_index): int(partition.error_code)
         for topic in answer.topics
@@ -280,29 +280,33 @@ async def idempotent_producer(wire: Wire) -> int:
 
 
 async def positions(
-    wire: Wire, who: Membership, logs: Iterable[Log], *, stable: bool = True
+    wire: Wire, membership: Membership, logs: Iterable[Log], *, stable: bool = True
 ) -> dict[Log, CommittedPosition]:
     """Return the committed positions of some partitions; those that have none are left out.
 
     Args:
         wire: to the cluster.
-        who: member of the group.
+        membership: member of the group.
         logs: the partitions.
         stable: whether to refuse them while a transaction that holds one of them is not ended; else such a transaction
             is passed over.
 
     Raises:
         ConnectionLost: no answer.
-        BrokerError: refused; UNSTABLE_OFFSET_COMMIT as said.
+        BrokerError: refused; UNSTABLE_OFFSET_COMMIT as above.
     """
     topics: Any = [
         OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=partitions)
         for name, partitions in by_topic(logs).items()
     ]
     request = OffsetFetchRequest(
-        group_id=who.group, topics=topics, require_stable=stable, min_version=_OFFSET_FETCH, max_version=_OFFSET_FETCH
+        group_id=membership.group,
+        topics=topics,
+        require_stable=stable,
+        min_version=_OFFSET_FETCH,
+        max_version=_OFFSET_FETCH,
     )
-    answer = await wire.ask(request, who.node)
+    answer = await wire.ask(request, membership.node)
     _check(answer.error_code)
     found = {}
     for topic in answer.topics:

@@ -1,4 +1,4 @@
-"""Deletion of a partition's oldest records, which `padding` and nobody else asks for."""
+"""Deletion of a partition's oldest records, for `padding` alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.wire.protocol.library import DeleteRecordsRequest
 from reconciler.wire.protocol.values import BrokerError
 from reconciler.wire.requests.client import Wire
 
-# Less than a request may take, so that the broker says itself that its replicas are late.
+# Less than a request may take, so that the broker itself reports that its replicas are late.
 _REPLICAS_MS = 2_000
 
 

@@ -9,7 +9,7 @@ from reconciler.wire.protocol.library import CreateTopicsRequest, DescribeCluste
 from reconciler.wire.protocol.values import BrokerError
 from reconciler.wire.requests.client import Wire
 
-_TELLS_FENCED = 2
+_WITH_FENCED = 2
 # Version 5 answers with what a topic would get (KIP-525).
 _TELLS_REPLICAS, _NEWEST = 5, 7
 _TIMEOUT_MS = 5_000
@@ -17,22 +17,22 @@ _DEFAULT = -1
 
 
 async def registered_brokers(wire: Wire) -> frozenset[int] | None:
-    """Return the ids of all brokers that are registered; None where brokers are too old to tell (before 4.0).
+    """Return the ids of all brokers that are registered; None from brokers that lack the field (before 4.0).
 
     Raises:
         ConnectionLost: no answer.
         BrokerError: refused.
     """
-    answer = await wire.ask(DescribeClusterRequest(include_fenced_brokers=True, max_version=_TELLS_FENCED), None)
+    answer = await wire.ask(DescribeClusterRequest(include_fenced_brokers=True, max_version=_WITH_FENCED), None)
     if answer.error_code:
         raise BrokerError(answer.error_code)
-    if answer.version < _TELLS_FENCED:
+    if answer.version < _WITH_FENCED:
         return None
     return frozenset(int(broker.broker_id) for broker in answer.brokers)
 
 
 async def default_replicas(wire: Wire, topic: str) -> int | None:
-    """Return how many replicas a topic would get of which nobody says it; None where the cluster does not tell.
+    """Return the default replication factor of the cluster; None where the response lacks it.
 
     Args:
         wire: to the cluster.
@@ -48,6 +48,6 @@ async def default_replicas(wire: Wire, topic: str) -> int | None:
     asked = CreateTopicsRequest(
         topics=[new], timeout_ms=_TIMEOUT_MS, validate_only=True, min_version=_TELLS_REPLICAS, max_version=_NEWEST
     )
-    (told,) = (await wire.ask(asked, None)).topics
-    count = int(told.replication_factor)
-    return None if told.error_code or count < 1 else count
+    (created,) = (await wire.ask(asked, None)).topics
+    count = int(created.replication_factor)
+    return None if created.error_code or count < 1 else count

@@ -28,13 +28,13 @@ _PROTOCOL = "partitions"
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Who a member is to its coordinator; a member that has not joined yet has no id, and generation -1.
+    """A member as its coordinator identifies it; one that has not joined yet has no id, and generation -1.
 
     Attributes:
         node: the coordinator.
         group: name of the group.
         member: the id that the coordinator gave.
-        generation: which deal of the group the member knows.
+        generation: of the assignment that the member has.
     """
 
     node: int
@@ -64,7 +64,7 @@ class JoinAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A member as anybody can see it: its id, and the client id that it joined with."""
+    """A member as DescribeGroups lists it: its id, and the client id that it joined with."""
 
     member: str
     client_id: str
@@ -97,12 +97,12 @@ class GroupWire(Wire):
             self._manager.forget_bootstrap()
             raise
 
-    async def join(self, who: Membership, metadata: bytes, session: float, patience: float) -> JoinAnswer:
+    async def join(self, membership: Membership, metadata: bytes, session: float, patience: float) -> JoinAnswer:
         """Join the next generation, which begins when all members have joined or the patience with them is over.
 
         Args:
-            who: the member, as far as it is one.
-            metadata: told to the member that deals.
+            membership: the member, as far as it is one.
+            metadata: for the leader of the group, which assigns.
             session: seconds without a heartbeat after which the coordinator drops the member.
             patience: seconds that the coordinator waits for the other members to join.
 
@@ -111,25 +111,25 @@ class GroupWire(Wire):
         """
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=metadata)
         request = JoinGroupRequest(
-            group_id=who.group,
+            group_id=membership.group,
             session_timeout_ms=int(session * 1000),
             rebalance_timeout_ms=int(patience * 1000),
-            member_id=who.member,
+            member_id=membership.member,
             group_instance_id=None,
             protocol_type=PROTOCOL_TYPE,
             protocols=[protocol],
         )
-        answer = await self._ask(request, who.node, patience)
+        answer = await self._ask(request, membership.node, patience)
         members = {member.member_id: bytes(member.metadata) for member in answer.members or ()}
         leads = not answer.error_code and answer.leader == answer.member_id
         return JoinAnswer(answer.error_code, answer.member_id or "", answer.generation_id, leads, members)
 
-    async def sync(self, who: Membership, shares: Mapping[str, bytes], patience: float) -> bytes:
-        """Return this member's share, once the member that deals has handed all of them in.
+    async def sync(self, membership: Membership, shares: Mapping[str, bytes], patience: float) -> bytes:
+        """Return this member's assignment, once the leader of the group has sent all of them.
 
         Args:
-            who: the member.
-            shares: by member id, from the one that deals; empty from the others.
+            membership: the member.
+            shares: by member id, from the leader; empty from the others.
             patience: seconds to wait.
 
         Raises:
@@ -141,31 +141,34 @@ class GroupWire(Wire):
             for member, share in shares.items()
         ]
         request = SyncGroupRequest(
-            group_id=who.group,
-            generation_id=who.generation,
-            member_id=who.member,
+            group_id=membership.group,
+            generation_id=membership.generation,
+            member_id=membership.member,
             group_instance_id=None,
             protocol_type=PROTOCOL_TYPE,
             protocol_name=_PROTOCOL,
             assignments=dealt,
         )
-        answer = await self._ask(request, who.node, patience)
+        answer = await self._ask(request, membership.node, patience)
         if answer.error_code:
             raise BrokerError(answer.error_code)
         return bytes(answer.assignment)
 
-    async def heartbeat(self, who: Membership) -> int:
-        """Tell the coordinator that this member lives; return its error code, 0 when all is as it was.
+    async def heartbeat(self, membership: Membership) -> int:
+        """Send a heartbeat; return the error code of the response, 0 when the generation goes on.
 
         Raises:
             ConnectionLost: no answer.
         """
         request = HeartbeatRequest(
-            group_id=who.group, generation_id=who.generation, member_id=who.member, group_instance_id=None
+            group_id=membership.group,
+            generation_id=membership.generation,
+            member_id=membership.member,
+            group_instance_id=None,
         )
-        return int((await self._ask(request, who.node)).error_code)
+        return int((await self._ask(request, membership.node)).error_code)
 
-    async def leave(self, who: Membership, members: Sequence[str]) -> None:
+    async def leave(self, membership: Membership, members: Sequence[str]) -> None:
         """Take `members` out of the group at once.
 
         Raises:
@@ -174,20 +177,20 @@ class GroupWire(Wire):
         """
         leaving = [LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None) for member in members]
         # From version 3 on one request names several members.
-        request = LeaveGroupRequest(group_id=who.group, members=leaving, min_version=3)
-        answer = await self._ask(request, who.node)
+        request = LeaveGroupRequest(group_id=membership.group, members=leaving, min_version=3)
+        answer = await self._ask(request, membership.node)
         if answer.error_code:
             raise BrokerError(answer.error_code)
 
-    async def members(self, who: Membership) -> list[Listed]:
+    async def members(self, membership: Membership) -> list[Listed]:
         """Return the group's members.
 
         Raises:
             ConnectionLost: no answer.
             BrokerError: refused, or the node does not coordinate the group any more.
         """
-        request = DescribeGroupsRequest(groups=[who.group], include_authorized_operations=False, max_version=5)
-        (found,) = (await self._ask(request, who.node)).groups
+        request = DescribeGroupsRequest(groups=[membership.group], include_authorized_operations=False, max_version=5)
+        (found,) = (await self._ask(request, membership.node)).groups
         if found.error_code:
             raise BrokerError(found.error_code)
         return [Listed(member.member_id, member.client_id) for member in found.members]

@@ -1,4 +1,4 @@
-"""What coordinators tell about groups: which there are, of which kind, and what they have committed.
+"""Lookups about groups at their coordinators: which there are, of which kind, and their committed offsets.
 
 Each function is one request and one answer, like the methods of `Wire`, or one for each group where brokers are old.
 confluent-kafka lists consumers' groups alone, and what it returns as metadata of an offset may go on behind its end.
@@ -27,8 +27,8 @@ class ListedGroup:
 
     Attributes:
         name: of the group.
-        protocol: the protocol that its members speak, such as `consumer`, `connect`, `share` or `streams`; empty where
-            it never had one: somebody has committed offsets without joining.
+        protocol: the protocol of its members, such as `consumer`, `connect`, `share` or `streams`; empty where
+            it never had one: offsets were committed without joining.
     """
 
     name: str
@@ -41,7 +41,7 @@ class CommittedOffset:
 
     Attributes:
         offset: the next one to be read.
-        metadata: what was said with it.
+        metadata: committed with it.
         epoch: the leader epoch; -1 without one.
     """
 
@@ -51,7 +51,7 @@ class CommittedOffset:
 
 
 Found = dict[Log, CommittedOffset] | BrokerError
-"""What a group has committed, or why its coordinator does not tell."""
+"""What a group has committed, or the error of its coordinator."""
 
 
 async def listed(wire: Wire, node: int) -> list[ListedGroup]:
@@ -66,7 +66,7 @@ async def listed(wire: Wire, node: int) -> list[ListedGroup]:
         raise BrokerError(answer.error_code)
     found = []
     for group in answer.groups:
-        # Brokers from 3.8 on say what a group is; before there were none of other kinds without a protocol.
+        # Brokers from 3.8 on return the type of a group; before, a group of another kind had a protocol.
         kind = str(group.group_type or _CLASSIC).lower()
         found.append(ListedGroup(group.group_id, kind if kind != _CLASSIC else str(group.protocol_type or "")))
     return found
@@ -77,7 +77,7 @@ async def committed(wire: Wire, node: int, groups: Sequence[str]) -> dict[str, F
 
     Raises:
         ConnectionLost: no answer.
-        BrokerError: the broker does not know such requests.
+        BrokerError: the broker does not support the request.
     """
     asked: Any = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
     request = OffsetFetchRequest(groups=asked, min_version=_MANY_GROUPS, max_version=_BY_NAME)

@@ -1,6 +1,6 @@
-"""What is asked of a cluster before anything is copied: topics, ends of logs, producers, coordinators.
+"""Lookups before anything is copied: topics, ends of logs, producers, coordinators.
 
-The part of `Wire` that asks for each thing of one partition; requests carry what many ask for at once (`gather`).
+The part of `Wire` whose methods look up one thing of one partition; concurrent lookups share a request (`gather`).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from reconciler.wire.protocol.values import BrokerError, ConnectionLost, Leader,
 # What a coordinator is asked for by.
 GROUP, TRANSACTIONAL_ID = 0, 1
 _NO_TOPIC_ID = uuid.UUID(int=0)
-# The first version that names several keys, and the newest that is spoken.
+# The first version that names several keys, and the newest that is sent.
 _MANY_COORDINATORS, _FIND_COORDINATOR = 4, 6
 
 
 class Questions(ABC):
-    """Asks one cluster, each question for whoever asks at the same time.
+    """Lookups in one cluster; those of a kind that are made at the same time share a request.
 
     Args:
         loop: the task's loop.
-        timeout_ms: how long a broker may look for an answer.
+        timeout_ms: how long a broker may take.
     """
 
     def __init__(self, loop: Loop, timeout_ms: int) -> None:
@@ -53,7 +53,7 @@ class Questions(ABC):
 
     @abstractmethod
     def _version(self, node: int | None, request: Any, newest: int) -> int | None:
-        """Return the newest version of a request that we and a broker, or any, speak; None before a connection."""
+        """Return the newest version of a request that this side and a broker support; None before a connection."""
 
     @abstractmethod
     def _met(self, brokers: Iterable[int]) -> None:
@@ -64,7 +64,7 @@ class Questions(ABC):
         """All brokers may have moved: the next attempt begins at the declared addresses."""
 
     async def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        """Return what the cluster says of the topics `names`, missing ones with their error code.
+        """Return the metadata of the topics `names`, missing ones with their error code.
 
         Raises:
             ConnectionLost: no answer.
@@ -72,7 +72,7 @@ class Questions(ABC):
         return await self._gather("topics", 0, self._topics).get_all(names)
 
     async def log_end(self, node: int, topic: str, partition: int, epoch: int) -> int | None:
-        """Return the log end at the leader, replicated or not; None while the leader cannot say.
+        """Return the log end at the leader, replicated or not; None while the leader does not have it.
 
         `OffsetForLeaderEpoch` with the current epoch is the one public request that answers with the log end and not
         with the high watermark.
@@ -84,7 +84,7 @@ class Questions(ABC):
         return await self.epoch_end(node, topic, partition, epoch, epoch)
 
     async def epoch_end(self, node: int, topic: str, partition: int, current: int, asked: int) -> int | None:
-        """Return where an epoch ends in the leader's log, as `epochs` says; None while the leader cannot say.
+        """Return where an epoch ends in the leader's log (see `epochs`); None while the leader does not have it.
 
         Args:
             node: the leader.
@@ -133,16 +133,16 @@ class Questions(ABC):
         return int(await gather.get(key))
 
     async def transaction_code(self, node: int, transactional_id: str) -> int:
-        """Return the error code with which a coordinator answers for a transactional id; 0 when it knows it.
+        """Return the error code with which a coordinator answers for a transactional id; 0 when it has it.
 
         Raises:
             ConnectionLost: no answer.
-            BrokerError: UNSUPPORTED_VERSION, the broker does not know such requests.
+            BrokerError: UNSUPPORTED_VERSION, the broker does not support the request.
         """
         return int(await self._gather("transactions", node, self._transaction_codes).get(transactional_id))
 
     def _gather(self, kind: str, node: int, ask: Callable[..., Awaitable[Any]]) -> Gather[Any, Any]:
-        """Return who gathers one kind of question to one node, so that none waits for another that is silent."""
+        """Return the gatherer of one kind of lookup at one node, so that none waits for another node that is silent."""
         found = self._gathers.get((kind, node))
         if found is None:
             found = self._gathers[kind, node] = Gather(self._loop, partial(ask, node))
@@ -187,7 +187,7 @@ class Questions(ABC):
             )
             for topic, numbers in by_topic(places).items()
         ]
-        # From version 5 on a new leader says that it does not know its high watermark yet, instead of an old one.
+        # From version 5 on a new leader reports that it lacks its high watermark yet, instead of an old one.
         request = ListOffsetsRequest(
             replica_id=-1, isolation_level=0, topics=asked, timeout_ms=self._timeout_ms, min_version=5
         )

@@ -1,4 +1,4 @@
-"""Produce requests that nobody awaits: over a direct connection where there is one, without a future and a timer each.
+"""Produce requests that are not awaited: by a direct connection if there is one, without a future and a timer each.
 
 `writer` sends what it has through this.
 """

@@ -1,4 +1,4 @@
-"""The active controller's time, which it tells with the state of its quorum (KIP-836); nothing is written."""
+"""The active controller's time, from the state of its quorum (KIP-836); nothing is written."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _METADATA_LOG = "__cluster_metadata"
 
 
 async def controller_time(wire: Wire) -> int:
-    """Return the active controller's clock, milliseconds since 1970; -1 where it is too old to tell (before 3.3).
+    """Return the active controller's clock, milliseconds since 1970; -1 from one that lacks the field (before 3.3).
 
     Raises:
         ConnectionLost: no answer.
-        BrokerError: refused, or not known: a cluster with ZooKeeper has no quorum.
+        BrokerError: refused, or not supported: a cluster with ZooKeeper has no quorum.
     """
     partition: Any = DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=_METADATA_LOG, partitions=[partition])
@@ -26,6 +26,6 @@ async def controller_time(wire: Wire) -> int:
     found = answer.topics[0].partitions[0]
     if found.error_code:
         raise BrokerError(found.error_code)
-    # Of itself the leader says that it is caught up now.
+    # The leader lists itself as caught up now.
     leader = next((voter for voter in found.current_voters if voter.replica_id == found.leader_id), None)
     return -1 if leader is None else int(leader.last_caught_up_timestamp or -1)

@@ -1,7 +1,6 @@
-"""Where partitions end for readers of committed records: one question to a broker about many of them.
+"""The last stable offsets of partitions: one request to a broker for many of them.
 
-`replicator/task/source_ends` asks it about partitions that nobody fetches; whoever fetches is told the end with every
-answer.
+`replicator/task/source_ends` uses it for partitions that are not fetched; a fetch response has them anyway.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ async def stable_ends(
         wire: to its cluster.
         node: the broker.
         partitions: topics and numbers.
-        committed: False for the high watermark instead, where whoever reads open transactions stops.
+        committed: False for the high watermark instead, the end for consumers with `read_uncommitted`.
 
     Raises:
         ConnectionLost: no answer.
-        BrokerError: UNSUPPORTED_VERSION, the broker does not know such requests.
+        BrokerError: UNSUPPORTED_VERSION, the broker does not support the request.
     """
     place = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     asked = [

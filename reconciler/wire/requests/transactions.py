@@ -1,6 +1,6 @@
 """Transactions without records, and the markers that end transactions: the two ways to use up an offset.
 
-`fill` and `probe` call these functions; each is one request and one answer, like the methods of `Wire`. Clients speak
+`fill` and `probe` call these functions; each is one request and one answer, like the methods of `Wire`. Clients send
 the classic versions of these requests (AddPartitionsToTxn up to 3, EndTxn up to 3), which keep a producer's epoch from
 one transaction to the next on every broker; from EndTxn 5 on (KIP-890) each transaction would bump it.
 """
@@ -54,10 +54,10 @@ class Markers:
         topic: the topic.
         partition: its number.
         producer_id: whose transaction they seem to end.
-        epoch: likewise; the broker refuses one older than it knows.
-        coordinator_epoch: the broker refuses an older one than it knows of this producer.
+        epoch: likewise; the broker refuses one older than it has.
+        coordinator_epoch: the broker refuses one older than it has of this producer.
         count: how many.
-        committed: whether they say that it was committed.
+        committed: whether they are commit markers.
     """
 
     topic: str
@@ -70,7 +70,7 @@ class Markers:
 
 
 async def settle(wire: Wire, transactional_id: str, node: int | None = None) -> Transactor:
-    """Fence whoever used `transactional_id` before (InitProducerId): nothing of theirs is open afterwards, or comes.
+    """Fence earlier producers with `transactional_id` (InitProducerId): no transaction of theirs is open afterwards.
 
     An open transaction is aborted, and CONCURRENT_TRANSACTIONS answered until its markers are written.
 
@@ -97,7 +97,7 @@ async def settle(wire: Wire, transactional_id: str, node: int | None = None) -> 
 
 
 async def was_used(wire: Wire, transactional_id: str) -> bool:
-    """Tell whether the coordinator knows `transactional_id`; True where it is too old to say (before 3.0).
+    """Return whether the coordinator has `transactional_id`; True where it lacks the request (before 3.0).
 
     Raises:
         ConnectionLost: no answer.
@@ -207,7 +207,7 @@ async def abort(wire: Wire, transactor: Transactor) -> None:
 async def write_markers(wire: Wire, node: int, markers: Markers) -> None:
     """Write markers as a coordinator would, at the partition's leader; allowed to administrators of the cluster.
 
-    One answer stands for all of them, so how many there are now only the log end can tell.
+    One answer stands for all of them, so only the log end shows how many there are now.
 
     Raises:
         ConnectionLost: no answer: any number of them may be in the log, or come there later.

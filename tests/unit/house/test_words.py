@@ -45,7 +45,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "state": 27.6,
     "stream": 3.0,
     "verify": 19.1,
-    "wire": 27.5,
+    "wire": 1.3,
 }
 # How many there may be in all messages of a room: texts that are printed, logged or raised.
 MOST_IN_MESSAGES: dict[str, int] = {
@@ -68,7 +68,7 @@ MOST_IN_MESSAGES: dict[str, int] = {
     "state": 14,
     "stream": 0,
     "verify": 0,
-    "wire": 4,
+    "wire": 1,
 }
 
 
