@@ -49,12 +49,12 @@ def adopt(
     topology = load_topology(files)
     targets, only = chosen_targets(topology, clusters), tuple(target or ())
     if no_verify and not rebuild:
-        message = "it says how to --rebuild, which is not given"
+        message = "it goes with --rebuild, which is not given"
         raise typer.BadParameter(message, param_hint="--no-verify")
     if not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on"
         raise typer.BadParameter(message, param_hint="--yes")
-    # Before anybody has to wait for the lock.
+    # Before the lock is taken, for which other processes wait.
     against = _compared(topology, targets, only) if rebuild and not no_verify else {}
     make = partial(_rebuilt, against=against) if rebuild else _adopted
     with Locks(topology, targets, wait, TERMINAL) as locks:

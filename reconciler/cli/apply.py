@@ -50,7 +50,7 @@ def apply(
     provisioner: ChosenProvisioner = "auto",
     pulumi_dir: PulumiDir = None,
 ) -> None:
-    """Make the target clusters what the declaration says, and put it in force there: show the plan, ask, do it."""
+    """Make the target clusters as declared, and put the declaration in force there: show the plan, ask, do it."""
     topology = load_topology(files)
     by = provisioning(provisioner, pulumi_dir, files)
     allowed = allowances(allow_delete) or {}
@@ -71,12 +71,12 @@ def apply(
 
 @dataclass(frozen=True)
 class _Asking(Approval):
-    """Shows a plan, and asks on the terminal.
+    """Prints a plan, and reads an answer from the terminal.
 
     Attributes:
         topology: what is declared.
         output: how the plan is shown.
-        yes: whether it does not ask.
+        yes: whether no answer is read.
     """
 
     topology: Topology

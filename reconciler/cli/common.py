@@ -33,7 +33,7 @@ _STYLES: dict[Emphasis, str | None] = {"detail": "dim", "info": None, "caution":
 TextOrJson = Literal["text", "json", "yaml"]
 
 FORMAT = ("--format", "-o", "--output")
-"""The names of the option that says how something is written; its callback is `as_written`."""
+"""The names of the option for the format of output; its callback is `as_written`."""
 
 DEFAULT_FILE = Path("anabranch.yaml")
 FILE_VARIABLE = "ANABRANCH_FILE"
@@ -104,7 +104,7 @@ def dim(text: str) -> Line:
 
 
 def ask(question: str) -> str | None:
-    """Ask on stderr, whole, which typer's own do not do; return the answer, or None when nobody is there any more."""
+    """Print a question to stderr and return the answer, or None at the end of stdin; typer's own prints to stdout."""
     stderr_console().print(question, end=" ")
     said = sys.stdin.readline()
     return said.strip() if said else None

@@ -26,10 +26,10 @@ AllowDelete = Annotated[
 
 
 def allowances(said: Sequence[str] | None) -> dict[DeletionKind, int] | None:
-    """Return how many things of each kind may be deleted; None where nobody spoke of deleting.
+    """Return how many things of each kind may be deleted; None where the option is not given.
 
     Raises:
-        typer.BadParameter: what was said is not of the form `topic=N` or `acl=N`, or speaks twice of a kind.
+        typer.BadParameter: an item is not of the form `topic=N` or `acl=N`, or names a kind twice.
     """
     if not said:
         return None
@@ -56,7 +56,7 @@ def go_on() -> None:
 
 
 def confirm(topology: Topology, deleted: int) -> None:
-    """Have somebody at the terminal type the topology's name.
+    """Have the operator type the topology's name.
 
     Raises:
         typer.Exit: something else was typed.

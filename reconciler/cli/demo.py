@@ -46,7 +46,7 @@ def demo(
         console.print(Line.assemble((title, "bold"), "  ", (f"{time.monotonic() - began:.0f} s", "dim")))
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # Whoever ends it so, or closes its terminal, leaves nothing behind: what it started would go on for ever.
+        # Also when ended so, or with its terminal, it stops what it started, which would run on otherwise.
         signal.signal(number, _end)
     with Story(pattern) as story:
         _tell(story, console, chapter, seconds)
@@ -83,10 +83,10 @@ def _tell(story: Story, console: Terminal, chapter: Callable[[str], None], secon
 
 
 def _fetch(console: Terminal) -> None:
-    """Fetch Kafka where it is not there yet, and say how far that is.
+    """Fetch Kafka where it is not there yet, and show how far that is.
 
     Raises:
-        EnvironmentFault: AB301, AB302, as `fetch_kafka` says.
+        EnvironmentFault: AB301, AB302, as `fetch_kafka` raises them.
     """
     from reconciler.embedded import jars
 

@@ -44,7 +44,7 @@ def destroy(
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for an apply to end.")
     ] = 60.0,
 ) -> None:
-    """Delete the copies that this topology has made at its targets, with all records; sources are not asked."""
+    """Delete the copies that this topology has made at its targets, with all records; sources are not read."""
     topology = load_topology(files)
     targets, allowed, only = _targets(topology, clusters), allowances(allow_delete), tuple(target or ())
     if state and only:
@@ -118,7 +118,7 @@ def _guard(
 
 
 def _destroyed(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
-    """Say first that nothing is in force any more, then delete."""
+    """Record first that nothing is in force any more, then delete."""
     from reconciler.provision.removal import end_what_is_in_force
 
     if plan.changes_nothing:

@@ -41,7 +41,7 @@ def doctor(
         TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
     ] = "text",
 ) -> None:
-    """Look at this machine and the clusters, and say what stands against replicating. Changes nothing."""
+    """Check this machine and the clusters, and show what stands against replicating. Changes nothing."""
     from reconciler.report.health import checks_json, checks_text
 
     if clusters and not files:

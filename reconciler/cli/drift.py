@@ -43,7 +43,7 @@ def drift(
         bool, typer.Option("--detailed-exitcode", help="End with 3 when something drifted.")
     ] = False,
 ) -> None:
-    """Show what is on record of the last apply against what is there. Changes nothing, and asks targets alone."""
+    """Show what is on record of the last apply against what is there. Changes nothing, and reads targets alone."""
     topology = load_topology(files)
     options = DriftOptions(clusters or (), target or (), ignore or (), all_settings)
     result = drift_of(topology, options, TERMINAL)

@@ -1,4 +1,4 @@
-"""`anabranch explain`: what becomes of topics, and which line of the files says so; and what an error code means."""
+"""`anabranch explain`: what becomes of topics, which line of the files declares it, and what a code means."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def explain(
         bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate, apply and verify.")
     ] = False,
     clients: Annotated[
-        bool, typer.Option("--clients", help="Which settings clients have at each cluster, and which line says so.")
+        bool, typer.Option("--clients", help="Which settings clients have at each cluster, and which line declares it.")
     ] = False,
     codes: Annotated[bool, typer.Option("--codes", help="Every error code, one line each.")] = False,
     output: _Output = "text",
 ) -> None:
-    """Say how flows name copies, what becomes of topics, which ACLs and client settings count, or what a code means.
+    """Show how flows name copies, what becomes of topics, which ACLs and client settings count, or what a code means.
 
-    Without any of these options: every field of each flow as it counts, and the line that says so. Nothing is connected
-    to: the topics need not be there.
+    Without any of these options: every field of each flow as it counts, and the line that declares it. Connects to
+    nothing: the topics need not exist.
     """
     from reconciler.report.explain import explained, explained_text
 
@@ -141,7 +141,7 @@ def _codes(named: Sequence[Path], all_codes: bool) -> list[str] | None:
 
 
 def _print_codes(wanted: Sequence[str], output: _Format) -> None:
-    """Print what the reference says of some codes, or a line of each.
+    """Print the reference's entries of some codes, or a line of each.
 
     Raises:
         typer.BadParameter: there is no such code.

@@ -1,4 +1,4 @@
-"""`anabranch failback`: copy back what came to a flow's target meanwhile, and take everybody back to its source."""
+"""`anabranch failback`: copy back what came to a flow's target meanwhile, and move groups back to its source."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from reconciler.failover.topics.diverged import Part
     from reconciler.model.recorded.failover import FailbackPlan
 
-# What comes while it is copied back is copied in another turn; who goes on writing must be stopped.
+# Records that come meanwhile are copied in another turn; producers that go on must be stopped.
 _MOST_TURNS = 6
 
 _Rebuilt = Annotated[
@@ -82,7 +82,7 @@ class _Manner:
     Attributes:
         export: where records go that are about to be dropped.
         allowed: which groups may be without a place.
-        output: how the outcome is told.
+        output: how the outcome is written.
     """
 
     export: _Export
@@ -111,7 +111,7 @@ def failback(
     yes: Yes = False,
     output: Output = "text",
 ) -> None:
-    """Take everybody back to a flow's source: copy back what came meanwhile, commit exact places, go on as declared."""
+    """Move groups back to a flow's source: copy back what came meanwhile, commit exact places, go on as declared."""
     from reconciler.failover.failback import Failback
     from reconciler.failover.options import FailbackOptions
 
@@ -164,7 +164,7 @@ def _check_export(flow: str, dropped: Mapping[str, int], export: _Export) -> Non
                 "AB708",
                 f"flow {flow}, topic {topic}",
                 f"{dropped[topic]:,} records of it would be dropped, and its copy does not have them",
-                "say where they are kept: --export DIR, or --export-topic NAME",
+                "choose where they are kept: --export DIR, or --export-topic NAME",
             )
             for topic in topics
         ]
@@ -188,7 +188,7 @@ def _carry_out(topology: Topology, coming: Failback, plans: tuple[FailbackPlan, 
         locks.interrupts.change()
         kept = coming.ends(plan)
         dropped = coming.dropped(plan)
-        # Somebody may have written to one since the plan was read.
+        # A producer may have written to one since the plan was read.
         _check_export(plan.flow, by_topic(dropped), export)
         _exported(topology, dropped, plan, export)
         coming.begin(plan)
@@ -205,7 +205,7 @@ def _carry_out(topology: Topology, coming: Failback, plans: tuple[FailbackPlan, 
         print_json(_json(plan, acls, done, problems))
     console.print(f"flow {plan.flow} is back: {done:,} positions are committed at {plan.source}, and it goes on")
     if any(flow.name == plan.flow and flow.failed_over for flow in topology.flows):
-        hint = "the file still says `failed-over: true`: take it out and apply, or the flow stays as it is"
+        hint = "the file still has `failed-over: true`: take it out and apply, or the flow stays as it is"
         console.print(hint, style="yellow")
     if problems:
         print_problems(dict.fromkeys(problems))
@@ -215,7 +215,7 @@ def _carry_out(topology: Topology, coming: Failback, plans: tuple[FailbackPlan, 
 def _call_off(
     topology: Topology, coming: Failback, plans: tuple[FailbackPlan, Plan], locks: Locks, output: TextOrJson
 ) -> None:
-    """End a failover that has only begun: nobody was moved.
+    """End a failover that has only begun: no group was moved.
 
     Raises:
         typer.Exit: 1, an ACL that changed with it could not be turned back.
@@ -227,7 +227,7 @@ def _call_off(
     coming.end()
     if output == "json":
         print_json(_json(plan, acls, 0, problems))
-    said = f"the failover of flow {plan.flow} is called off: nobody was moved, and it goes on"
+    said = f"the failover of flow {plan.flow} is called off: no group was moved, and it goes on"
     stderr_console().print(said)
     if problems:
         print_problems(dict.fromkeys(problems))
@@ -235,13 +235,13 @@ def _call_off(
 
 
 def _uncrossed(coming: Failback, plan: FailbackPlan) -> list[Problem]:
-    """Return what never crosses; where that cannot be told, why: everything is back, and everybody is to be, too."""
+    """Return what never crosses, or why that is unknown: the records are back, and the groups must follow."""
     try:
         return coming.uncrossed(plan)
     except AnabranchError as error:
         message = "whether anything was written there meanwhile that never crosses is not known"
         return [
-            replace(one, message=f"{one.message}: {message}", remedy=f"{one.remedy}; `anabranch verify` tells it")
+            replace(one, message=f"{one.message}: {message}", remedy=f"{one.remedy}; `anabranch verify` shows it")
             for one in error.problems
         ]
 
@@ -266,7 +266,7 @@ def _brought_back(
         left = coming.not_back(now)
         is_back = not left
         if is_back and problems is None:
-            # Who may not write any more leaves nothing behind.
+            # Without the permission to write, no producer leaves records behind.
             problems = carry_acls_out(topology, acls, locks.check)
             continue
         if problems is not None and is_back and not (left := coming.hand_back(now)):
@@ -299,7 +299,7 @@ def _copy_back(topology: Topology, coming: Failback, plan: FailbackPlan) -> None
 
     Raises:
         EnvironmentFault: AB709, some partitions are parked.
-        typer.Exit: somebody has ended it.
+        typer.Exit: 130, it was interrupted.
     """
     from reconciler.cli.replicate import made_state_dir, parked_problem, warn
     from reconciler.replicator.driver.driver import Driver, RunEnding, RunOptions, RunWatcher, new_run
@@ -330,7 +330,7 @@ def _still_written(plan: FailbackPlan, left: Sequence[tuple[str, int]]) -> list[
             "AB709",
             f"cluster {plan.target}, topic {topic}, partition {partition}",
             f"it grows as fast as it is copied back: after {_MOST_TURNS} turns there is something new again",
-            "stop who writes there, and run failback again",
+            "stop the producers that write there, and run failback again",
         )
         for topic, partition in left
     ]

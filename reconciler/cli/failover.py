@@ -1,4 +1,4 @@
-"""`anabranch failover`: take everybody from a flow's source to its target."""
+"""`anabranch failover`: move consumer groups from a flow's source to its target."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def failover(
         bool, typer.Option("--until-caught-up", help="First wait until everything is copied that the source has.")
     ] = False,
     source_lost: Annotated[
-        bool, typer.Option("--source-lost", help="Do not ask the source: it is gone, or too slow to wait for.")
+        bool, typer.Option("--source-lost", help="Do not read the source: it is gone, or too slow to wait for.")
     ] = False,
     leave_behind: LeaveBehind = None,
     without_group: WithoutGroups = None,
@@ -98,7 +98,7 @@ def failover(
     from reconciler.failover.options import FailoverOptions
 
     if until_caught_up and source_lost:
-        message = "who cannot be asked is never caught up with"
+        message = "a lost source cannot be caught up with"
         raise typer.BadParameter(message, param_hint="--until-caught-up")
     check_can_ask(dry_run, yes)
     check_patterns(group, "--group", any_text=True)
@@ -133,7 +133,7 @@ class _Manner:
     Attributes:
         until_caught_up: whether everything is to be copied first.
         patience: seconds to wait for that, and for the flow's end.
-        output: how the outcome is told.
+        output: how the outcome is written.
         allowed: what may be left behind.
     """
 
@@ -165,7 +165,7 @@ def _carry_out(topology: Topology, leaving: Failover, plans: tuple[FailoverPlan,
             leaving.wait_until_ended(manner.patience, beat)
             leaving.wait_until_settled(state, manner.patience, beat)
         if manner.until_caught_up or state.phase == "ending":
-            # It may have been asked to end before all was copied, and somebody may have written meanwhile.
+            # It may have ended before all was copied, and producers may have written meanwhile.
             leaving.check_left(manner.allowed, until_caught_up=manner.until_caught_up)
         state = leaving.cut(state)
         found = leaving.carried(leaving.crossings())
@@ -179,8 +179,8 @@ def _carry_out(topology: Topology, leaving: Failover, plans: tuple[FailoverPlan,
     for line in further_lines(moved.further, plan.target):
         console.print(line)
     console.print(
-        f"declare `failed-over: true` for it, so that plans say so; `anabranch failback --flow {plan.flow}` takes "
-        "everybody back",
+        f"declare `failed-over: true` for it, so that plans show it; `anabranch failback --flow {plan.flow}` moves "
+        "its groups back",
         style="dim",
     )
     if problems:
@@ -223,10 +223,10 @@ def chosen_flow(topology: Topology, name: str) -> Flow:
 
 
 def allowance(leave_behind: str | None, without_group: Sequence[str] | None) -> Allowance:
-    """Return what may be left behind, as options say it.
+    """Return what may be left behind, from the options.
 
     Raises:
-        typer.BadParameter: one of them says nothing that could be meant.
+        typer.BadParameter: a value has another form.
     """
     check_patterns(without_group, "--without-group", any_text=True)
     groups = tuple(without_group or ())
@@ -241,7 +241,7 @@ def allowance(leave_behind: str | None, without_group: Sequence[str] | None) -> 
 
 
 def check_can_ask(dry_run: bool, yes: bool) -> None:
-    """Make sure that somebody can be asked, where somebody is to be.
+    """Check that there is a terminal to read the answer from, where one is needed.
 
     Raises:
         typer.BadParameter: there is no terminal.
@@ -252,7 +252,7 @@ def check_can_ask(dry_run: bool, yes: bool) -> None:
 
 
 def confirm(flow: str) -> None:
-    """Have somebody at the terminal type the flow's name.
+    """Have the operator type the flow's name.
 
     Raises:
         typer.Exit: 1, something else was typed.

@@ -16,7 +16,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "init": "Write a first topology file",
         "validate": "Check topology files, show all problems",
         "graph": "Draw clusters and flows",
-        "explain": "Say what counts, and what a code means",
+        "explain": "Show what counts, and what a code means",
         "schema": "Print a JSON Schema for editors",
     },
     "Change": {
@@ -35,10 +35,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "demo": "Show it all here, on real brokers",
     },
     "Look": {
-        "status": "Tell whether flows run, and how fast",
+        "status": "Show whether flows run, and how fast",
         "lag": "List partitions, the worst first",
         "verify": "Compare copies with originals",
-        "doctor": "Say what stands against replicating",
+        "doctor": "Show what stands against replicating",
         "version": "Print the version",
     },
     "Move people": {
@@ -54,7 +54,7 @@ OF_OFFSETS = {
     "write": "Move one group, or one flow's position",
     "export": "Write offsets to a file",
     "import": "Write the offsets of a file",
-    "translate": "Say where an offset stands elsewhere",
+    "translate": "Show where an offset stands elsewhere",
 }
 
 _PLAIN = {"<str>": "TEXT", "<path>": "PATH", "<float>": "NUMBER", "<int>": "NUMBER", "<float range>": "NUMBER"}
@@ -88,12 +88,12 @@ def readable(command: Any, summaries: Mapping[str, str] | None = None) -> Any:
         below.short_help = (summaries or {}).get(name, below.short_help)
         readable(below, OF_OFFSETS if name == "offsets" else None)
     for parameter in command.params:
-        _say_plainly(parameter)
+        _simplify(parameter)
     return command
 
 
-def _say_plainly(parameter: Any) -> None:
-    """Have a parameter show no types of Python and no algebra."""
+def _simplify(parameter: Any) -> None:
+    """Have a parameter show plain words instead of Python types and inequalities."""
     if parameter.param_type_name == "argument":
         name = parameter.display_name_raw.removesuffix("...").strip("[]")
         many = "..." if parameter.nargs != 1 else ""
@@ -101,7 +101,7 @@ def _say_plainly(parameter: Any) -> None:
         parameter._usage_display_name = lambda: usage
         parameter._rich_display_name = lambda: f"{name}{many}"
         parameter.display_type_rich = lambda ctx: None
-        # Whether it must be there the usage says.
+        # Whether it is required is in the usage.
         parameter._extract_default_help_str = lambda ctx: None
     else:
         told = parameter.display_type_rich
@@ -111,7 +111,7 @@ def _say_plainly(parameter: Any) -> None:
 
 
 def _within(least: float | None, most: float | None) -> str | None:
-    """Return in words between which numbers one may be; None where nothing is to be said."""
+    """Return in words between which numbers one may be; None where there is no bound."""
     if most is not None:
         return f"{least or 0:g} to {most:g}"
     return f"at least {least:g}" if least else None

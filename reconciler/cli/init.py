@@ -40,7 +40,7 @@ def init(
         bool, typer.Option("--secured", help="Clients log in with SCRAM over TLS; the file names variables for it.")
     ] = False,
 ) -> None:
-    """Write a first topology file; what no flag says is asked on a terminal. No cluster is connected to."""
+    """Write a first topology file; what no option sets is read from the terminal. No cluster is connected to."""
     from reconciler.declare.first import check_absent, write_first
 
     if str(file) == "-":
@@ -53,11 +53,11 @@ def init(
     asks = asks and not cluster
     told = _ask_clusters() if asks else _told(cluster or ())
     if len(told) < _FEWEST:
-        message = f"two or more clusters are needed, {len(told)} told"
+        message = f"two or more clusters are needed, {len(told)} given"
         raise typer.BadParameter(message, param_hint="--cluster")
     chosen = shape or (_ask_shape(len(told)) if asks else "flow")
     if chosen == "flow" and len(told) > _FEWEST:
-        message = f"a flow has two ends, {len(told)} clusters are told: choose fan-out, aggregation or active-active"
+        message = f"a flow has two ends, {len(told)} clusters are given: choose fan-out, aggregation or active-active"
         raise typer.BadParameter(message, param_hint="--shape")
     items = tuple(topics or (_ask_topics() if asks else (".*",)))
     is_secured = secured or (asks and _asked("Do clients log in with a password over TLS [y/N]?").lower() in _YES)
@@ -72,7 +72,7 @@ def _told(clusters: Sequence[str]) -> dict[str, Sequence[str]]:
     found: dict[str, Sequence[str]] = {}
     for alias, addresses in map(_parsed, clusters):
         if alias in found:
-            message = f"{alias} is told twice"
+            message = f"{alias} is given twice"
             raise typer.BadParameter(message, param_hint="--cluster")
         found[alias] = addresses
     return found
@@ -112,7 +112,7 @@ def _asked(question: str) -> str:
     """Ask, and return the answer.
 
     Raises:
-        typer.Exit: there is nobody any more who would answer.
+        typer.Exit: 1, stdin has ended.
     """
     said = ask(question)
     if said is None:
@@ -125,7 +125,7 @@ def _ask_clusters() -> dict[str, Sequence[str]]:
     found: dict[str, Sequence[str]] = {}
     while True:
         more = "" if len(found) < _FEWEST else " (empty: no more)"
-        said = _asked(f"Cluster {len(found) + 1}, as ALIAS=HOST:PORT, port {_PORT} where none is said{more}:")
+        said = _asked(f"Cluster {len(found) + 1}, as ALIAS=HOST:PORT, port {_PORT} where none is given{more}:")
         if said:
             try:
                 alias, addresses = _parsed(said)
@@ -134,7 +134,7 @@ def _ask_clusters() -> dict[str, Sequence[str]]:
                 continue
             other = {"other" if alias != "other" else "another": ["other:1"]}
             complaint = (
-                f"{alias} is told already" if alias in found else _complaint(clusters={alias: addresses, **other})
+                f"{alias} is given already" if alias in found else _complaint(clusters={alias: addresses, **other})
             )
             if complaint:
                 stderr_console().print(complaint)

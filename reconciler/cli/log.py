@@ -1,4 +1,6 @@
-"""What commands that run on say on stderr: one line for each event, with time and level; on a terminal flows in place.
+"""The log on stderr of commands that run until they are stopped: one line for each event.
+
+A line has time and level. On a terminal the state of flows is shown in place.
 
 `replicate` and `reconcile` open it; what `common` prints meanwhile goes through it.
 """
@@ -136,7 +138,7 @@ def begin_logging(verbose: str | None) -> None:
 
 
 class FlowLog:
-    """Says how flows do: on a terminal all the time in place, in a log when that changes, and once a minute.
+    """Shows how flows do: on a terminal continuously, in place; in a log when that changes, and once a minute.
 
     Use it as a context manager around the time in which they run.
 
@@ -145,7 +147,7 @@ class FlowLog:
         flows: which ones.
 
     Attributes:
-        newest: the newest words of their tasks.
+        newest: the newest status of each of their tasks.
     """
 
     def __init__(self, log: EventLog, flows: Sequence[Flow]) -> None:
@@ -171,14 +173,14 @@ class FlowLog:
 
     @property
     def every(self) -> float:
-        """How many seconds may pass between two looks at how flows do."""
+        """Seconds between two updates."""
         return _LOOK_EVERY if self._screen is None else _SHOW_EVERY
 
     def show(self, statuses: Sequence[TaskStatus] | None = None, *, anew: bool = False) -> None:
-        """Say how flows do.
+        """Show how flows do.
 
         Args:
-            statuses: the newest words of their tasks; None for those of before.
+            statuses: the newest status of each of their tasks; None for those of before.
             anew: also where nothing has changed.
         """
         from reconciler.report.status.summary import status_lines, summarise

@@ -159,7 +159,7 @@ def _open_standard_streams() -> None:
 
 
 def _print_unexpected(error: Exception) -> int:
-    """Say in one line what nobody foresaw; the traceback only for who asks for it."""
+    """Print an unexpected error in one line, with the traceback only where the variable demands it; return 1."""
     if os.environ.get(DEBUG_VARIABLE) == "1":
         sys.stderr.write(kept_in_lines("".join(traceback.format_exception(error))))
         return 1
@@ -171,7 +171,7 @@ def _print_unexpected(error: Exception) -> int:
 
 
 def _cannot_print(error: Exception) -> int:
-    """Say that stdout takes no more, as on a full disk, and let it be; return 0 where the error is another one."""
+    """Report that stdout takes no more, as on a full disk, and close it; return 0 where the error is another one."""
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
         return 0
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Options that commands of `anabranch offsets` share, and what the declaration says to them."""
+"""Options that commands of `anabranch offsets` share, and how they are checked against the declaration."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ SourceLost = Annotated[
     bool,
     typer.Option(
         "--source-lost",
-        help="Do not ask the source: it is gone. What only its log tells is not known then: where it begins and ends, "
-        "and where records stand of which nothing at the target tells.",
+        help="Do not read the source: it is gone. What only its log shows is unknown then: where it begins and ends, "
+        "and where records stand of which the target has no trace.",
     ),
 ]
 
 
 def tell_cut(flow: str, state: FailedOver | None) -> None:
-    """Say on stderr that a flow is failed over, where its copies are cut."""
+    """Report on stderr that a flow is failed over, where its copies are cut."""
     from reconciler.model.recorded.failed_flows import since
 
     if state is not None:
@@ -75,7 +75,7 @@ def tell_cut(flow: str, state: FailedOver | None) -> None:
 
 
 def is_named(topic: str, named: Sequence[str] | None) -> bool:
-    """Tell whether names and regular expressions choose a topic; none choose all."""
+    """Return whether names and regular expressions choose a topic; none choose all."""
     from reconciler.model.names.selection import any_matches
 
     return not named or "all" in named or any_matches(tuple(named), topic)

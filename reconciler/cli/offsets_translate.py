@@ -87,7 +87,7 @@ def _in_file(path: Path, way: Way) -> list[Question]:
     """Return what a CSV file names.
 
     Raises:
-        DeclaredInputError: AB650, it cannot be read, or rows of it say nothing that could be asked.
+        DeclaredInputError: AB650, it cannot be read, or rows of it are no offsets.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

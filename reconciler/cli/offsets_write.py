@@ -57,7 +57,7 @@ class _Manner:
     Attributes:
         dry_run: whether it only shows what it would write.
         yes: whether it goes on without asking.
-        output: how it tells that.
+        output: how it prints that.
         only_forward: whether what stands further already stays where it is.
     """
 
@@ -67,11 +67,11 @@ class _Manner:
     only_forward: bool
 
     def takes(self, move: Move) -> bool:
-        """Tell whether a move is to be made."""
+        """Return whether a move is to be made."""
         return not self.only_forward or move.before is None or move.before <= move.after
 
     def check(self) -> None:
-        """Make sure that somebody can be asked, where somebody is to be.
+        """Check that there is a terminal to read the answer from, where one is needed.
 
         Raises:
             typer.BadParameter: there is no terminal.
@@ -148,7 +148,7 @@ def import_(
         message = f"{path} holds positions of flows: they are at the flows' targets, and no group is made for them"
         raise typer.BadParameter(message, param_hint="--create" if create else "--cluster")
     if found.kind == "group" and cluster is None:
-        message = f"{path} holds offsets of groups: say on which cluster"
+        message = f"{path} holds offsets of groups: name their cluster"
         raise typer.BadParameter(message, param_hint="--cluster")
     with stderr_console().status("looking at the clusters"):
         works, problems = _works(topology, cluster, found, terms)
@@ -158,7 +158,7 @@ def import_(
 def _works(
     topology: Topology, cluster: str | None, found: OffsetFile, terms: MoveTerms
 ) -> tuple[list[tuple[Planned, Write]], list[Problem]]:
-    """Return what a file asks for, by group's cluster or by flow, and which flows there are not."""
+    """Return the work of a file, by group's cluster or by flow, and a problem for each flow that is not declared."""
     if cluster is not None:
         groups = _OfGroups(topology, cluster, terms)
         return [(groups.plan(found.asked), groups.write)], []
@@ -191,7 +191,7 @@ class _OfGroups:
         self._terms = terms
 
     def asked(self, group: str, topic: str, numbers: Sequence[int], place: _Place) -> list[Asked]:
-        """Return what `write` asks for."""
+        """Return the offsets that `write` is to commit."""
         logs = _logs(self._groups.partitions.get(topic, 0), topic, numbers)
         return place.asked(self._groups, group, logs, f"{self._groups.cluster.where}, group {group}")
 
@@ -220,7 +220,7 @@ class _OfFlow:
         self._terms = terms
 
     def asked(self, flow: str, topic: str, numbers: Sequence[int], place: _Place) -> list[Asked]:
-        """Return what `write` asks for."""
+        """Return the offsets that `write` is to commit."""
         logs = _logs(self._positions.partitions(topic), topic, numbers)
         return place.asked(self._positions.source, flow, logs, f"flow {flow}")
 
@@ -241,7 +241,7 @@ _Work = _OfGroups | _OfFlow
 
 
 def _logs(partitions: int, topic: str, numbers: Sequence[int]) -> list[Log]:
-    """Return the named partitions; without a name all of them, and one of a topic that is not there, to be told so."""
+    """Return the named partitions; without a name all, and one of a topic that does not exist, for the error."""
     return [(topic, number) for number in numbers or range(max(1, partitions))]
 
 
@@ -257,11 +257,11 @@ class _Place:
     time: int = 0
 
     def asked(self, groups: Groups, owner: str, logs: Sequence[Log], where: str) -> list[Asked]:
-        """Return what that means for some logs; what is not there stands at 0, to be told so.
+        """Return the offsets for some logs; a log that does not exist has 0, for the error.
 
         Raises:
-            EnvironmentFault: AB630, a partition has no leader, so that nobody tells.
-            AnabranchError: as `Groups.bounds` says.
+            EnvironmentFault: AB630, a partition has no leader that could answer.
+            AnabranchError: as `Groups.bounds` raises it.
         """
         from reconciler.model.offsets.committed import Asked
 
@@ -287,7 +287,7 @@ class _Place:
 
 
 def _place(to: str) -> _Place:
-    """Return what `--to` says.
+    """Return the place that `--to` names.
 
     Raises:
         typer.BadParameter: nothing that is understood.
@@ -323,11 +323,11 @@ def _carry_out(
     found: Sequence[Problem],
     manner: _Manner,
 ) -> None:
-    """Show what would be written, ask, write it, and tell what became of it; where anything is wrong, tell that alone.
+    """Show what would be written, ask, write it, and print what became of it.
 
     Raises:
-        AnabranchError: with all that is wrong.
-        typer.Exit: 1, nobody agreed.
+        AnabranchError: with all that is wrong; nothing was written.
+        typer.Exit: 1, the operator declined.
     """
     from reconciler.model.offsets.committed import MovedOffset
     from reconciler.report.offsets import kept_lines, moved_line, moves_json, moves_lines
@@ -361,7 +361,7 @@ def _carry_out(
 
 
 def _confirm(topology: Topology, kind: Kind, moves: Sequence[Move]) -> None:
-    """Have somebody at the terminal type whose offsets these are; the topology's name where they are of several.
+    """Have the operator type the owner of these offsets, or the topology's name where there are several.
 
     Raises:
         typer.Exit: something else was typed.

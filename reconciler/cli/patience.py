@@ -27,7 +27,7 @@ Wait = Annotated[
 
 
 def is_duration(written: str) -> bool:
-    """Tell whether a text says for how long."""
+    """Return whether a text is a duration."""
     found = _WRITTEN.fullmatch(written)
     return written == FOR_EVER or (found is not None and found[2] in _UNITS)
 

@@ -99,7 +99,7 @@ def _write(made: PlannedApply, out: Path | None, whole: Path | None) -> None:
 
 
 def _tell_next(files: Collection[Path], out: Path | None, same: Mapping[str, list[str] | None]) -> None:
-    """Say how to carry the plan out: from its file, or with the options that it was made with."""
+    """Print the command that carries the plan out: from its file, or with the options that it was made with."""
     options = [word for option, values in same.items() for value in values or () for word in (option, value)]
     tell_next("apply", files, options if out is None else ["--plan", str(out)])
 

@@ -18,7 +18,7 @@ PlanPicture = Literal["mermaid", "svg"]
 PlanFormatOrPicture = Literal["text", "json", "yaml", "markdown", "mermaid", "svg"]
 
 DIFFERENT = 3
-"""The exit code for changes or drift, where `--detailed-exitcode` asks for it."""
+"""The exit code for changes or drift, where `--detailed-exitcode` is given."""
 
 
 def show_plan(plan: Plan, output: PlanFormat, asks: bool) -> None:
@@ -27,7 +27,7 @@ def show_plan(plan: Plan, output: PlanFormat, asks: bool) -> None:
     Args:
         plan: what would be done.
         output: of the command.
-        asks: whether somebody is asked, who must see it before: then on stderr.
+        asks: whether the operator is asked, and must read the plan before: then it goes to stderr.
     """
     if output != "json":
         print_plan(plan, output)
@@ -61,7 +61,7 @@ def print_plan(plan: Plan, output: PlanFormat, longest: int | None = None, comma
 
 
 def tell_next(command: str, files: Collection[Path], options: Sequence[str] = ()) -> None:
-    """Say which command comes next, on stdout, below what was printed as text."""
+    """Print to stdout which command comes next, below what was printed as text."""
     said = shlex.join(["anabranch", command, *map(str, files), *options])
     stdout_console().print(f"next: {said}", style="dim")
 

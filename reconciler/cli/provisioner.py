@@ -29,7 +29,7 @@ ChosenProvisioner = Annotated[
     typer.Option(
         "--provisioner",
         envvar=VARIABLE,
-        help="Who carries it out: Kafka's admin requests (direct), or Pulumi. auto takes Pulumi where its command and "
+        help="What carries it out: Kafka's admin requests (direct), or Pulumi. auto takes Pulumi where its command and "
         "a project are.",
     ),
 ]
@@ -90,7 +90,7 @@ class Provisioning:
 
 
 def provisioning(choice: Choice, folder: Path | None, files: Sequence[Path]) -> Provisioning:
-    """Decide how a plan will be carried out; what `auto` has found is told on stderr.
+    """Decide how a plan will be carried out; what `auto` has found is printed to stderr.
 
     Raises:
         typer.BadParameter: options that do not go together.
@@ -126,7 +126,7 @@ def provisioning(choice: Choice, folder: Path | None, files: Sequence[Path]) -> 
 
 
 def _find_program() -> None:
-    """Let `stacks` be imported: in an installed package it lies among the data, where no import looks."""
+    """Let `stacks` be imported: in an installed package it lies among the data, outside of the import path."""
     from reconciler.declare.documents.resources import stacks_folder
 
     home = str(stacks_folder().parent)

@@ -36,7 +36,7 @@ def reconcile(
 
     signal.signal(signal.SIGTERM, _end)
     patience = Patience(seconds_of(wait), TERMINAL)
-    # One look is for people, who read what was done where other commands print it.
+    # With --once it prints what was done to stdout, as other commands do.
     tell = _print if once else opened(log_format).say
     gate = FlowGate(files, clusters, waits=not once, reporter=TERMINAL)
     try:
@@ -74,7 +74,7 @@ def _summed_up(followers: Sequence[_Follower]) -> str:
 
 
 class _Follower:
-    """Looks after the copies of one flow, every `refresh-interval`, and says what is news.
+    """Has the copies of one flow follow, every `refresh-interval`, and reports what is new.
 
     Attributes:
         done: how many changes it has made.
@@ -90,13 +90,13 @@ class _Follower:
         self._told: frozenset[str] = frozenset()
 
     def look_when_due(self) -> None:
-        """Look when it is time to."""
+        """Do it when it is due."""
         if time.monotonic() >= self._due:
             self.look()
             self._due = time.monotonic() + self._flow.refresh_interval
 
     def look(self) -> bool:
-        """Look once, and tell what was done and what could not be; return whether all of it could."""
+        """Do it once, and report what was done and what could not be; return whether all of it could."""
         from reconciler.report.plan.outcome import task
 
         try:

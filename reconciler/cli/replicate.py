@@ -128,10 +128,10 @@ def _specs(topology: Topology, flows: Sequence[Flow], run: str, round_seconds: f
 
 
 def _tell_end(outcome: RunOutcome, until_caught_up: bool) -> None:
-    """Say how a run has ended; whoever waits for it to catch up must take nothing else for that.
+    """Report how a run has ended; with --until-caught-up only that end is exit code 0.
 
     Raises:
-        typer.Exit: 1, what is left is parked or paused; 130 or 143, somebody has stopped what was to catch up.
+        typer.Exit: 1, what is left is parked or paused; 130 or 143, a signal has stopped what was to catch up.
     """
     from reconciler.replicator.driver.driver import RunEnding
 
@@ -205,7 +205,7 @@ def _drive_on(
             while (outcome := patience.until_answered(lambda: drive(gate.passed()))).ending is RunEnding.SUPERSEDED:
                 pass
         except BaseException as error:
-            # Only what happens before a run is heard here: a run has ears of its own.
+            # Only for signals before a run, which handles them itself.
             if not signals.ended(error):
                 raise
             outcome = RunOutcome(RunEnding.STOPPED, signal=signals.number)
@@ -216,7 +216,7 @@ def _drive_on(
 
 
 def made_state_dir(declared: Path | None) -> Path:
-    """Return where runs keep what they need, also where nobody says, and have it there without what is left over.
+    """Make and return the folder where runs keep their files, and remove what former runs left in it.
 
     Raises:
         BadParameter: it cannot be made.
@@ -253,7 +253,7 @@ def _ledger_files(folder: Path | None, output: Literal["json", "parquet"] | None
     from reconciler.replicator.driver.spark_session import LedgerFiles
 
     if folder is None and output is not None:
-        message = "it goes with --ledger, which says where the files are written"
+        message = "it goes with --ledger, which names the folder of the files"
         raise typer.BadParameter(message, param_hint="--ledger-format")
     return None if folder is None else LedgerFiles(_made(folder, "--ledger"), output or "json")
 

@@ -1,4 +1,4 @@
-"""`anabranch status`: what the running flows say of themselves, read from the status topics alone."""
+"""`anabranch status`: what the running flows publish, read from the status topics alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def status(
     partitions: Annotated[bool, typer.Option("--partitions", help="List every partition, with its figures.")] = False,
     watch: Watch = None,
 ) -> None:
-    """Tell whether the flows run, how fast, how far behind, and what is parked and why."""
+    """Show whether the flows run, how fast, how far behind, and what is parked and why."""
     from reconciler.report.status.summary import FlowSummary, status_lines, summarise, with_pauses
     from reconciler.report.status.to_json import status_json
 

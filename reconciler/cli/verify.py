@@ -137,7 +137,7 @@ def _named(topics: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _check_names(originals: Sequence[str], remotes: Sequence[str], known: Collection[tuple[str, str]]) -> None:
-    """Make sure that each name that was given is one of what is compared: whoever misspells one would call it equal.
+    """Check that each given name is one of what is compared: a misspelt one would pass for equal.
 
     Args:
         originals: what `--topics` names.
@@ -170,7 +170,7 @@ def _warn(problem: Problem) -> None:
 
 
 def _end(found: Verification) -> None:
-    """End with the exit code: what nobody saw before what differs, as `drift` does."""
+    """End with the exit code: clusters that do not answer come before differences, as in `drift`."""
     if found.failures:
         print_problems(found.failures)
     if any(problem.code == _UNREACHABLE_CODE for problem in found.failures):

@@ -51,7 +51,7 @@ def tell(lookout: Lookout, show: Show, output: TextOrJson, every: float | None) 
     """Show what is seen, once, or every so many seconds until Ctrl-C.
 
     Raises:
-        AnabranchError: when told once: some targets could not be asked, and what is shown is incomplete.
+        AnabranchError: when shown once: some targets could not be read, and what is shown is incomplete.
     """
     try:
         if every is None:

@@ -271,7 +271,7 @@ def test_what_an_open_transaction_holds_is_still_to_be_read(
             ["write", "--flow", "us-east-eu-west", "--create", "--topic", "a", "--to", "0", "--yes"],
             "--flow goes without",
         ),
-        (["import", "--from", "GROUPS", "--yes"], "say on which cluster"),
+        (["import", "--from", "GROUPS", "--yes"], "name their cluster"),
         (["import", "--from", "FLOWS", "--cluster", "us-east", "--yes"], "positions of flows"),
         (["import", "--from", "FLOWS", "--create", "--yes"], "positions of flows"),
     ],

@@ -70,9 +70,9 @@ def test_more_clusters_form_a_pattern(folder: Path, shape: str, expected: list[s
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((), USAGE, "two or more clusters are needed, 0 told"),
-        (TWO[:2], USAGE, "two or more clusters are needed, 1 told"),
-        ((*TWO, *TWO[:2]), USAGE, "us-east is told twice"),
+        ((), USAGE, "two or more clusters are needed, 0 given"),
+        (TWO[:2], USAGE, "two or more clusters are needed, 1 given"),
+        ((*TWO, *TWO[:2]), USAGE, "us-east is given twice"),
         (("--cluster", "b1:9092", *TWO), USAGE, "expected ALIAS=HOST:PORT,...; found 'b1:9092'"),
         (THREE, USAGE, "choose fan-out"),
         ((*TWO, "--name", "No Name"), 1, "[AB104]"),
@@ -121,7 +121,7 @@ def test_on_a_terminal_it_asks(folder: Path) -> None:
     for told in (
         "expected a name of letters, digits, _ and -",
         "expected host:port",
-        "a is told already",
+        "a is given already",
         "fan-out (first to all others)",
         "expected flow, fan-out, aggregation, active-active; found ring",
         "orders(",

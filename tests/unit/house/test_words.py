@@ -27,7 +27,7 @@ CODE = re.compile(r"`[^`]*`")
 # How many personal words there may be in 1,000 words of docstrings and comments. Below 3 is the aim everywhere.
 MOST_IN_PROSE: dict[str, float] = {
     "checkpoints": 3.0,
-    "cli": 28.9,
+    "cli": 2.0,
     "client": 11.5,
     "declare": 3.0,
     "demo": 11.3,
@@ -50,7 +50,7 @@ MOST_IN_PROSE: dict[str, float] = {
 # How many there may be in all messages of a room: texts that are printed, logged or raised.
 MOST_IN_MESSAGES: dict[str, int] = {
     "checkpoints": 0,
-    "cli": 30,
+    "cli": 0,
     "client": 0,
     "declare": 0,
     "demo": 0,
