@@ -1,6 +1,6 @@
-"""How long a channel rests before it is opened again: twice as long each time, and by far longer while it is parked.
+"""Backoff of a channel before it is opened again: doubles with each failure, and is far longer while it is parked.
 
-`channel` has one of these. Pure.
+Each channel has one. Pure.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ _DOUBLINGS = 16
 
 
 class Backoff:
-    """Counts what failed since something succeeded."""
+    """Counts the failures since the last success."""
 
     def __init__(self) -> None:
         self._failures = 0
         self._ended_as = PartitionState.OPENING
 
     def after(self, state: PartitionState) -> float:
-        """Return for how many seconds to rest after an opening that ended as `state`.
+        """Return how many seconds to wait after an opening that ended as `state`.
 
-        Pausing and parking are counted apart, or an outage would make the first parking long.
+        Retries and parking are counted separately, so that an outage does not lengthen the first parking.
         """
         self._failures = self._failures + 1 if state is self._ended_as else 1
         self._ended_as = state
@@ -30,5 +30,5 @@ class Backoff:
         return min(high, low * 2.0 ** min(self._failures - 1, _DOUBLINGS))
 
     def forget(self) -> None:
-        """Take note that something succeeded."""
+        """Reset after a success."""
         self._failures = 0

@@ -1,11 +1,11 @@
-"""A channel: one partition on its way. Where it stands, what waits to be sent, what is in flight.
+"""A channel: the state of one partition that is copied: its position, its send queue and its batches in flight.
 
 `fetcher` fills it, `sender` empties it, `identical` opens it, `task` has its gaps filled; this module does no I/O. The
-rules are those of identical offsets: a batch is sent only at the position that equals its own base offset, with the
-sequence number that the target's log continues with, and every answer must name that very offset. Where a gap at the
-source made the target's log grow by more than its size, the records behind it land that much higher, a shifted run.
-Whatever else happens ends this opening: the window is dropped, answers still under way are let in, and the channel is
-opened anew from what the target's log says.
+rules are those of identical offsets: a batch is sent only when its base offset equals the target's log end, with the
+sequence number that the target's log continues with, and every response must name that offset. Where filling a gap
+made the target's log grow by more than the gap, the following records land that much higher: a shifted run. Any other
+outcome ends the opening: the queue is dropped, outstanding responses are still accepted, and the channel is opened
+again from the target's log end.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from reconciler.replicator.partition.send_queue import Item
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import FetchAnswer, Piece, ProduceAnswer
 
-# Brokers remember the last five batches of a producer, which is what makes a repeat recognisable.
+# Brokers keep the last five batches of a producer, by which they recognise a repeated batch.
 WINDOW = 5
 QUEUE_BYTES = 4 * 2**20
-# Behind a gap that is being filled, which is slow, no more is kept and read than this: what many such partitions hold
-# would leave no room for the others.
+# Filling gaps is slow: behind a gap at most this many bytes are queued, so that many such partitions leave memory for
+# the others.
 SLOW_BYTES = 256 * 1024
-# Then nothing is asked for before so little is left: a broker sends a batch whole again, and it is rewritten again.
+# Then the next fetch waits until fewer bytes are left: a broker sends a batch whole again, and it is rewritten again.
 _SLOW_ROOM = SLOW_BYTES // 4
-# Brokers forget producers of old records, a few times an hour, and then take any sequence: who has been quiet for so
-# many seconds sends one batch alone, or a second one might be taken where the first is refused.
+# Brokers expire producers whose records are old, a few times an hour, and then accept any sequence number. After this
+# many idle seconds the first batch is sent alone, or a second one could be accepted where the first is refused.
 _FORGOTTEN = 5.0
 
 
@@ -45,17 +45,17 @@ class Channel(PartitionLifecycle):
 
     Args:
         place: which partition.
-        at_gap: called when nothing is in flight and a gap is next: somebody must fill it and call `filled`.
+        at_gap: called when nothing is in flight and a gap is next; the callee fills it and calls `filled`.
         batch_size: up to how many bytes small batches are merged into one; 0 merges none.
         codec: what batches are compressed with at the target; None leaves that as it is.
-        refused: called with a parcel and those of its records that the target will never take: somebody must call
+        refused: called with an in-flight batch and those of its records that the target never accepts; the callee calls
             `put_aside` or `not_put_aside`. Without it such records park the partition.
 
     Attributes:
         reads_committed: whether records of open and aborted transactions are left out.
-        lost_at: when an answer was given up last (monotonic seconds).
+        lost_at: when a response was last given up (monotonic seconds).
         filled_offsets: offsets that were filled with markers in this round.
-        newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
+        newest_read: timestamp of the batch read last (ms), and when it was read (monotonic seconds).
     """
 
     _transactional = False
@@ -77,12 +77,12 @@ class Channel(PartitionLifecycle):
         self.lost_at = self._answered_at = -math.inf
         self.newest_read = (-1, 0.0)
         self._sent_since_gap = QUEUE_BYTES
-        # Of what was passed on offset, epoch and the sides of then, until somebody asks.
+        # After `pass_on` only offset, epoch and sides are stored; the property converts them when it is read.
         self._read: ReadPosition | tuple[int, int, PartitionSides] | None = None
 
     @property
     def read(self) -> ReadPosition | None:
-        """How far the source's log was read, and in which epoch; it outlives openings (`truncation`)."""
+        """How far the source's log was read, and in which epoch; survives openings (`truncation`)."""
         upto = self._read
         if isinstance(upto, tuple) and not isinstance(upto, ReadPosition):
             offset, epoch, sides = upto
@@ -94,7 +94,7 @@ class Channel(PartitionLifecycle):
         self._read = upto
 
     def leave_out(self, aside: Iterable[int]) -> None:
-        """Read past the records at these source offsets, which were put aside."""
+        """Skip the records at these source offsets, which are in the dead letter topic."""
         without = frozenset(aside)
         self._form = self._form._replace(without=without, cut=self._form.cut if without else 0)
 
@@ -102,26 +102,26 @@ class Channel(PartitionLifecycle):
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes that were read and not sent yet."""
+        """Bytes that are read and not sent yet."""
         return self.queue.bytes
 
     @property
     def is_slow(self) -> bool:
-        """Whether there was a gap a short while ago: there may be many more."""
+        """Whether a gap was filled within the last `QUEUE_BYTES` sent: more gaps are likely."""
         return self._sent_since_gap < QUEUE_BYTES
 
     def wants_data(self, most: int = QUEUE_BYTES) -> bool:
-        """Tell whether the next fetch should ask for this partition, of which `most` bytes may wait to be sent."""
+        """Return whether the next fetch includes this partition, which may queue `most` bytes."""
         room = _SLOW_ROOM if self.is_slow else most
         return self.state is PartitionState.RUNNING and self._blocked is None and self.queue.bytes < room
 
     def receive(self, answer: FetchAnswer, asked_at: int, opening: int, now: float) -> int:
-        """Take a fetch answer in, up to the first batch that cannot pass.
+        """Queue the batches of a fetch response, up to the first one that cannot be copied.
 
         Args:
-            answer: what the source said.
-            asked_at: the offset that was asked for.
-            opening: the opening in which it was asked.
+            answer: the source's response for this partition.
+            asked_at: the offset that was fetched from.
+            opening: the opening in which the request was sent.
             now: monotonic seconds.
 
         Returns:
@@ -146,17 +146,17 @@ class Channel(PartitionLifecycle):
         return queued
 
     def pass_on(self, data: bytes, piece: Piece, asked_at: int, opening: int, now: float) -> InFlightBatch | None:
-        """Take in one plain batch and send it at once: what `receive` and `send` do where nothing else is to be done.
+        """Receive one plain batch and send it at once: `receive` and `send` in one step (fast path).
 
         Args:
-            data: a fetch answer.
-            piece: what it says of this partition.
+            data: a fetch response.
+            piece: where this partition's records are in it.
             asked_at: as for `receive`.
             opening: likewise.
             now: monotonic seconds.
 
         Returns:
-            What is in flight now; None where there is more to do, and then nothing was done.
+            The batch in flight; None, with nothing changed, where the fast path does not apply.
         """
         if opening != self.opening or asked_at != self.fetch_at or self.state is not PartitionState.RUNNING:
             return None
@@ -176,11 +176,11 @@ class Channel(PartitionLifecycle):
         return self._sent(batch, piece.end - piece.start, now)
 
     def _put(self, item: Item) -> int:
-        """Queue what was read; return the offset behind it."""
+        """Queue an item; return the offset behind it."""
         return self.queue.push(item)
 
     def _block(self, reason: Reason, now: float) -> None:
-        """Stop reading; what was read before goes out first, then the partition parks."""
+        """Stop reading; the partition parks once all queued batches are sent and answered."""
         self._blocked = reason
         self._park_when_drained(now)
 
@@ -192,11 +192,11 @@ class Channel(PartitionLifecycle):
 
     @property
     def shift(self) -> int:
-        """How far the next record's target offset is above its source offset."""
+        """Target offset minus source offset of the next record."""
         return self._log_end.shift
 
     def _mind_gap(self) -> None:
-        """Have the gap filled that stands first, when nothing is in flight."""
+        """Have a gap at the head of the queue filled, when nothing is in flight."""
         if not self.queue.items:
             return
         idle = self.state is PartitionState.RUNNING and not self.in_flight and not self.filling
@@ -205,22 +205,22 @@ class Channel(PartitionLifecycle):
             self._sent_since_gap = 0
             if (goes_on_at := self.queue.shorten(SLOW_BYTES)) is not None:
                 self.fetch_at = goes_on_at
-                # What could not pass stood behind what was forgotten.
+                # The batch that blocked stood behind the dropped ones, and is read again.
                 self._blocked = None
             self._at_gap(self)
 
     def gap(self) -> tuple[Gap, LogEnd]:
-        """Return the gap that is to be filled, and how the target's log stands where it begins."""
+        """Return the gap that is to be filled, and the target's log end in front of it."""
         first = self.queue.first
         assert isinstance(first, Gap), "at_gap is called for gaps"
         return first, self._log_end
 
     def filled(self, opening: int, upto: int, end: int, now: float) -> None:
-        """Go on at source offset `upto`, for which the target's log was filled up to its end `end`.
+        """Continue at source offset `upto`, after the target's log was filled up to `end`.
 
         Args:
-            opening: the opening in which it was begun; a result of an older one changes nothing.
-            upto: the gap's end, or a place in it when only a part was filled.
+            opening: the opening in which filling began; a result from an older one is ignored.
+            upto: the gap's end, or an offset in it when only a part was filled.
             end: the target's log end.
             now: monotonic seconds.
         """
@@ -239,26 +239,26 @@ class Channel(PartitionLifecycle):
     # --- to the target -----------------------------------------------------------------------------------------------
 
     def can_send(self) -> bool:
-        """Tell whether the next request to the target's leader may carry a batch of this partition."""
+        """Return whether the next request to the target's leader may carry a batch of this partition."""
         if self.state is not PartitionState.RUNNING or not isinstance(self.queue.first, Batch):
             return False
         return len(self.in_flight) < (1 if self._alone else WINDOW)
 
     def send(self, small: int = 0, now: float = -math.inf) -> InFlightBatch:
-        """Take the next parcel out of the queue; it is in flight until `answered` or `lost`.
+        """Take the next batch out of the queue; it is in flight until `answered` or `lost`.
 
         Args:
-            small: batches of fewer bytes are merged with others, of whatever number of records they are.
+            small: batches of fewer bytes are merged with others, whatever their number of records.
             now: monotonic seconds.
 
         Raises:
-            CannotPass: not in the codec that the target gets; the channel parks when what is in flight is answered.
+            CannotPass: the batch cannot be recoded; the channel parks when all batches in flight are answered.
         """
         batch, size = self.queue.take(self._form.merge, small)
         try:
             batch = self._form.coded(batch)
         except CannotPass as error:
-            # Nothing behind it may be taken for copied.
+            # Nothing behind it may count as copied.
             self.queue.clear()
             self.fetch_at = batch.base_offset
             self._block(error.reason, now)
@@ -279,10 +279,10 @@ class Channel(PartitionLifecycle):
         return sent
 
     def answered(self, sent: InFlightBatch, answer: ProduceAnswer, now: float) -> bool:
-        """Take the target's answer for `in_flight` in.
+        """Handle the target's response for a batch in flight.
 
         Returns:
-            True when the batch stands at its own offset, whether or not this opening goes on.
+            True when the batch is at its own offset in the log, whether or not this opening continues.
         """
         self.in_flight.remove(sent)
         verdict = self._verdict(sent, answer)
@@ -295,7 +295,7 @@ class Channel(PartitionLifecycle):
         return True
 
     def stands(self, sent: InFlightBatch, now: float) -> None:
-        """Take in that `in_flight` stands where it must: `answered`, where the answer says no more than that."""
+        """Handle a response without an error and at the expected offset: the short form of `answered`."""
         if self.in_flight[0] is sent:
             self.in_flight.popleft()
         else:
@@ -313,9 +313,9 @@ class Channel(PartitionLifecycle):
                 self._park_when_drained(now)
 
     def _end_refused(self, sent: InFlightBatch, answer: ProduceAnswer, verdict: reasons.Verdict, now: float) -> None:
-        """End this opening: to go on with smaller batches, without records that are put aside, or as a verdict says."""
+        """End this opening: to retry with smaller batches or without records put aside, or with the given verdict."""
         if not sent.is_intact:
-            # Whatever the target says of it. Reading it again tells whether the source's log is damaged.
+            # The error does not matter then. Reading the batch again shows whether the source's log is damaged.
             self._form = self._form._replace(checked=True)
             self.end_opening(*reasons.damaged_in_flight(self.place.remote, sent.landing), now)
             return
@@ -329,11 +329,11 @@ class Channel(PartitionLifecycle):
                 return
             self.putting_aside = True
             self.reopen(refused[0].reason, now)
-            # All others of its records pass together, whatever stands behind them.
+            # Its other records are sent as one batch again, cut off from what stands behind them.
             self._form = self._form._replace(cut=sent.next_offset)
             self._refused(self, sent, refused)
             if answer.error not in reasons.TOO_LARGE and are_few(refused):
-                # Batches were divided to find these; the others may be whole again.
+                # Batches were divided to find these; the others are sent whole again.
                 self._form = self._form._replace(merge=self._whole.merge, largest=self._whole.largest)
             return
         elif sent.records > 1 and (answer.error in reasons.TOO_LARGE or (self._refused is not None and is_for_good)):
@@ -342,48 +342,52 @@ class Channel(PartitionLifecycle):
         self.end_opening(*verdict, now)
 
     def _go_on_with_less(self, sent: InFlightBatch, size: int, now: float) -> None:
-        """Have what a parcel held sent again in batches of half as many bytes as `size`."""
+        """Send the records of a batch again in batches of at most half of `size` bytes."""
         self._form = self._form.smaller(min(size, sent.size))
         self.end_opening(*reasons.too_large_together(self.place.remote, sent.size), now)
-        # Each time there is less in a batch: no reason to wait longer and longer.
+        # Each retry sends smaller batches, so the backoff does not grow.
         self._backoff.forget()
 
     def put_aside(self) -> None:
-        """Go on without records that stand elsewhere now: `leave_out` names them before the next opening."""
+        """Continue without records that were put aside; `leave_out` names them before the next opening."""
         self.putting_aside = False
         self._backoff.forget()
         self.retry_at = 0.0
 
     def not_put_aside(self, state: PartitionState, reason: Reason, now: float) -> None:
-        """Take note that not all could be put aside: that will be tried again, or somebody is needed."""
+        """End the opening because records could not be put aside: it is retried, or parked for an operator."""
         self.putting_aside = False
         self.end_opening(state, reason, now)
 
     def _verdict(self, sent: InFlightBatch, answer: ProduceAnswer) -> reasons.Verdict | None:
-        """Return why `in_flight` does not stand where it must, None when it does."""
+        """Return why a batch in flight is not at its offset, None when it is."""
         return reasons.why_failed(self.place.remote, sent.landing, sent.size, answer)
 
     def keep_below(self, size: int, why: Callable[[], Reason], now: float) -> bool:
-        """Keep batches below a size on which a broker closes connections, as `why` says; tell whether the next is."""
+        """Limit batches to less than `size` bytes, on which a broker closes connections (`why`).
+
+        Returns:
+            Whether the next batch is below that.
+        """
         if self._form.largest >= size:
             self._form = self._form._replace(merge=min(self._form.merge, size // 2), largest=size - 1)
         first = self.queue.first
         if not isinstance(first, Batch) or first.size < size:
             return True
         if not self.in_flight:
-            # Read again it is divided, if it can be.
+            # When it is read again, it is divided if it has several records.
             state = PartitionState.PARKED if first.record_count == 1 else PartitionState.OPENING
             self.end_opening(state, why(), now)
         return False
 
     def lost(self, sent: InFlightBatch, reason: Reason, now: float, alone: bool = False) -> None:
-        """Note that no answer for `in_flight` will come: it may or may not be in the log.
+        """Handle a batch in flight that gets no response: it may or may not be in the log.
 
         Args:
-            sent: what was sent.
-            reason: why there is none.
+            sent: the batch.
+            reason: why there is no response.
             now: monotonic seconds.
-            alone: whether nothing else was in the request: then it is the parcel that is larger than a broker takes.
+            alone: whether it was the only batch in its request: then the batch itself exceeds the broker's limit.
         """
         self.in_flight.remove(sent)
         self.lost_at = now

@@ -1,7 +1,4 @@
-"""A parcel: one batch on its way to the target, in flight from `channel` through `sender` until it is answered.
-
-Pure.
-"""
+"""One batch in flight: sent to the target and not answered yet. `channel` makes it, `sender` sends it. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +9,20 @@ from reconciler.records.checksum import crc32c
 
 
 class InFlightBatch(NamedTuple):
-    """A batch on its way.
+    """A batch in flight.
 
     Attributes:
         opening: the channel's opening in which it was sent.
         base_offset: source offset of its first record.
         next_offset: source offset behind its last one.
         landing: the target offset at which it must land.
-        records: how many it holds.
+        records: number of its records.
         oldest: timestamp of its first record, ms.
         newest: the greatest timestamp, ms.
         size: bytes of the whole batch.
         head: the new header.
-        body: the records as they were read; both are sent from where they are, so nothing is copied.
-        parts: where source offsets between its records have none: `Batch.parts`.
+        body: the records as read; head and body are sent from where they are, without a copy.
+        parts: `Batch.parts`, where source offsets between its records are empty.
     """
 
     opening: int
@@ -56,14 +53,14 @@ class InFlightBatch(NamedTuple):
 
     @property
     def is_intact(self) -> bool:
-        """Whether its checksum fits, which it does where that of what was read did."""
+        """Whether its checksum fits; it is derived from the source's, so it fits only if that one did."""
         crc = crc32c(self.body, crc32c(self.head[CHECKED_FROM:]))
         return crc == int.from_bytes(self.head[CHECKED_FROM - 4 : CHECKED_FROM], "big")
 
     def noted(self, landing: int) -> InFlightBatch:
-        """Return what is to be remembered of it, without its bytes.
+        """Return a copy without bytes, for the record of what was written.
 
         Args:
-            landing: the target offset at which it has landed.
+            landing: the target offset at which it was appended.
         """
         return self._replace(landing=landing, head=b"", body=b"")

@@ -1,7 +1,7 @@
-"""What a fetch answer holds for a channel: batches that can be written as they are, and gaps, without a hole between.
+"""Turns a fetch response into items for a channel: batches that can be written as they are, and the gaps between.
 
-`channel` takes items from here. Nearly every batch comes out as it was read; what the target would refuse, or what
-would not mean the same there, is rewritten. Pure.
+`channel` calls it. Nearly every batch stays as it was read; a batch that the target would refuse, or that would have
+another meaning there, is rewritten. Pure.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from reconciler.wire import FetchAnswer
 
 
 class BatchForm(NamedTuple):
-    """How the target gets its batches.
+    """The form in which batches are sent to the target.
 
     Attributes:
         merge: up to how many bytes small batches become one; 0 merges none.
-        largest: a batch with more bytes is divided, where it holds more than one record.
-        codec: what they are compressed with; None leaves that as it is.
-        dense: whether batches may span offsets without records, as the copy has offsets of its own.
+        largest: a batch with more bytes is divided, if it has more than one record.
+        codec: codec to compress with; None keeps the batch's own.
+        dense: whether batches may span offsets without records, as copies with translated offsets do.
         without: offsets of records that were put aside.
-        cut: where a batch is divided that some of these are left out of: what stands before that was found to pass.
-        checked: whether the checksum of each batch is looked at here; else, of large ones that pass as they are, the
-            target looks at it, as it goes with them.
+        cut: offset at which a batch without some of these is divided: the records before it are known to be accepted.
+        checked: whether the checksum of every batch is verified here; otherwise the target verifies those of large
+            batches that are sent unchanged, because the checksum is sent with them.
     """
 
     merge: int = 0
@@ -43,17 +43,17 @@ class BatchForm(NamedTuple):
     checked: bool = False
 
     def smaller(self, refused: int) -> BatchForm:
-        """Return the form after the target refused a batch of several records that had so many bytes."""
+        """Return the form to use after the target refused a batch of several records with `refused` bytes."""
         if refused <= self.merge:
             # It may have been merged: the source's own batches may still fit.
             return self._replace(merge=refused // 2)
         return self._replace(largest=min(self.largest, refused // 2))
 
     def coded(self, batch: Batch) -> Batch:
-        """Return a batch in the codec that the target gets.
+        """Return a batch in the form's codec.
 
         Raises:
-            CannotPass: it has more bytes decompressed than it may have.
+            CannotPass: it exceeds the flow's `largest-batch` decompressed.
         """
         if self.codec in (None, batch.attributes & CODEC_BITS):
             return batch
@@ -62,11 +62,11 @@ class BatchForm(NamedTuple):
         except DecompressedTooLarge as error:
             raise CannotPass(reasons.oversized(batch.base_offset, error)) from error
         except ValueError:
-            # Let the target say what it thinks of such a body.
+            # The body cannot be decompressed: send it, and the target refuses it with an error.
             return batch
 
 
-# All of a form but `merge`, where batches pass as they are.
+# All fields but `merge` of a form that changes nothing.
 AS_THEY_ARE = BatchForm()[1:]
 
 
@@ -83,15 +83,15 @@ class CannotPass(Exception):
 
 
 def items(answer: FetchAnswer, expected: int, form: BatchForm) -> Iterator[Batch | Gap]:
-    """Yield what an answer holds from offset `expected` on; each item begins where the one before ended.
+    """Yield the items of a fetch response from offset `expected` on; each begins where the one before ended.
 
     Args:
-        answer: of the source.
-        expected: the offset that was asked for.
-        form: how the target gets its batches.
+        answer: the source's response for the partition.
+        expected: the offset that was fetched from.
+        form: the form in which batches are sent.
 
     Raises:
-        CannotPass: a batch is damaged, or cannot be read; all before it was yielded.
+        CannotPass: a batch is damaged, or cannot be read; all items before it were yielded.
     """
     found = batches(answer.records, form.merge) if form.merge else split(answer.records, in_place=True)
     try:
@@ -109,17 +109,17 @@ def items(answer: FetchAnswer, expected: int, form: BatchForm) -> Iterator[Batch
     except ValueError as error:
         raise CannotPass(reasons.undecodable(expected, error)) from error
     except Exception as error:
-        # One partition's trouble must not become the others'.
+        # An error in one partition must not stop the others.
         raise CannotPass(reasons.unforeseen(f"reading the batch at source offset {expected}", error)) from error
 
 
 def _passing(batch: Batch, first: int, form: BatchForm) -> Iterator[Batch | Gap]:
-    """Yield what stands for a batch from offset `first` on: nearly always itself.
+    """Yield the items that replace a batch from offset `first` on: nearly always the batch itself.
 
-    Another codec waits until the batch is sent, as it may be merged before; unless its size then matters.
+    Recoding waits until the batch is sent, because it may be merged before, unless there is a limit on its size.
 
     Raises:
-        CannotPass: it is damaged. Of a large one that is sent as it is, the target tells.
+        CannotPass: it is damaged. Large batches that are sent unchanged are verified by the target instead.
     """
     without = form.without
     if without:
@@ -150,7 +150,7 @@ def _passing(batch: Batch, first: int, form: BatchForm) -> Iterator[Batch | Gap]
 
 
 def _is_whole(batch: Batch, first: int, largest: int) -> bool:
-    """Tell whether the records of a batch can stay as they stand in it."""
+    """Return whether a batch can be sent without rewriting its records."""
     return (
         batch.base_offset == first
         and batch.record_count == batch.last_offset_delta + 1

@@ -1,6 +1,6 @@
-"""What begins and ends an opening of a partition: takeovers, troubles, and people who pause it.
+"""Begins and ends the openings of a partition: after takeovers, on errors, and when an operator pauses it.
 
-`channel` is what happens within one; this is the part of it that counts openings. No I/O.
+`channel` adds what happens within an opening. No I/O.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ class PartitionLifecycle:
         place: which partition.
 
     Attributes:
-        sides: who leads on both sides, as of the newest opening.
-        state: what is the matter with the partition now.
-        reason: why it does not run, or what of its source is held back.
+        sides: the leaders on both sides, as of the newest opening.
+        state: the partition's state.
+        reason: why it does not run, or which transaction holds its source back.
         position: the next source offset to be written; -1 before the first opening.
         end: the source's last stable offset.
         fetch_at: the next source offset to be read.
-        opening: counts openings; what belongs to an older one is let in and changes nothing.
-        retry_at: when it may be opened anew (monotonic seconds).
-        busy: whether somebody opens it now.
-        filling: whether somebody fills a gap now.
-        putting_aside: whether somebody puts a record aside now.
-        behind_since: when the source was first seen to end before the copy, if nothing else went wrong since (seconds).
-        queue: what was read and is not sent yet.
-        in_flight: what was sent and is not answered yet.
+        opening: counts openings; responses that belong to an older one are accepted and change nothing.
+        retry_at: when it may be opened again (monotonic seconds).
+        busy: whether a takeover is under way.
+        filling: whether a gap is being filled.
+        putting_aside: whether records are being written to the dead letter topic.
+        behind_since: when the source's end was first below the copy's, if no other error occurred since (seconds).
+        queue: batches and gaps that are read and not sent yet.
+        in_flight: batches that are sent and not answered yet.
     """
 
     def __init__(self, place: Place) -> None:
@@ -57,15 +57,15 @@ class PartitionLifecycle:
         self._blocked: Reason | None = None
 
     def _mind_gap(self) -> None:
-        """Have the gap filled that stands first, when nothing is in flight."""
+        """Have a gap at the head of the queue filled, when nothing is in flight."""
 
     def open(self, sides: PartitionSides, log_end: LogEnd, lost: Gap | None = None) -> None:
-        """Begin at `standing`, with the first request travelling alone; while paused just note where it is.
+        """Begin an opening at `log_end`, with the first request alone in flight; while paused only set the position.
 
         Args:
-            sides: who leads on both sides.
+            sides: the leaders on both sides.
             log_end: where the target's log ends, and the producer to continue with.
-            lost: records that the source deleted before they were copied: a gap to begin with, if that was declared.
+            lost: offsets that the source deleted before they were copied, filled as a first gap if the flow allows it.
         """
         if self.state is PartitionState.PAUSED:
             self.position = log_end.position
@@ -84,20 +84,20 @@ class PartitionLifecycle:
             self._mind_gap()
 
     def reopen(self, reason: Reason, now: float) -> None:
-        """End this opening for a reason that passes by itself; it is opened anew after a short pause."""
+        """End this opening for a temporary reason; it is opened again after a short backoff."""
         self.end_opening(PartitionState.OPENING, reason, now)
 
     def park(self, reason: Reason, now: float) -> None:
-        """End this opening for a reason that needs somebody; it is tried again after a long pause."""
+        """End this opening for a reason that needs an operator; it is tried again after a long backoff."""
         self.end_opening(PartitionState.PARKED, reason, now)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether somebody waits for an answer on its behalf."""
+        """Whether a response is outstanding for it."""
         return bool(self.busy or self.filling or self.in_flight or self.putting_aside)
 
     def wants_opening(self, now: float) -> bool:
-        """Tell whether it is time to take over."""
+        """Return whether it is time for a takeover."""
         return (
             not self.is_at_work
             and self.state not in (PartitionState.RUNNING, PartitionState.PAUSED)
@@ -105,7 +105,7 @@ class PartitionLifecycle:
         )
 
     def end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
-        """End this opening as a verdict says: parked, or to be opened anew."""
+        """End this opening with the state and reason of a verdict."""
         self._drop()
         if self.state is PartitionState.PAUSED:
             return
@@ -114,25 +114,25 @@ class PartitionLifecycle:
         self.state, self.reason = state, reason
 
     def _drop(self) -> None:
-        """Forget what was read in this opening, and let no answer count for the next one."""
+        """Drop the queue, and let no outstanding response count for the next opening."""
         self.opening += 1
         self.queue.clear()
         self._blocked = None
 
     def status(self) -> PartitionStatus:
-        """Return what to say of this partition."""
+        """Return the partition's status."""
         place = self.place
         return PartitionStatus(
             place.topic, place.partition, place.remote, self.state, self.position, self.end, self.reason
         )
 
-    # --- from people -------------------------------------------------------------------------------------------------
+    # --- from operators ----------------------------------------------------------------------------------------------
 
     def pause(self, reason: Reason | None = None) -> None:
-        """Read and send nothing more until `resume`; what is in flight is still answered and counted.
+        """Read and send nothing more until `resume`; batches in flight are still answered and counted.
 
         Args:
-            reason: who has paused it, where that is known.
+            reason: which operator paused it, where that is known.
         """
         if self.state is PartitionState.PAUSED:
             self.reason = reason
@@ -141,16 +141,16 @@ class PartitionLifecycle:
         self.reason = reason
         self.queue.clear()
         self._blocked = None
-        # No fetch answer on its way fits this.
+        # No outstanding fetch response matches this offset.
         self.fetch_at = -1
 
     def resume(self) -> None:
-        """Go on after a pause, from what the target's log says."""
+        """Continue after a pause, with a takeover from the target's log end."""
         if self.state is PartitionState.PAUSED:
             self._try_again()
 
     def retry_now(self) -> None:
-        """Take over anew at once, however long the wait was to be; a paused channel stays paused."""
+        """Take over at once, without the rest of the backoff; a paused channel stays paused."""
         if self.state is not PartitionState.PAUSED:
             self._try_again()
 

@@ -1,6 +1,6 @@
-"""What is said with a committed position: whose it is, of which topics, and where its transaction begins.
+"""The metadata of a committed position: its transactional id, its topics, and where its transaction begins.
 
-`translated` reads it, `translated_channel` makes it. Pure.
+`translated` reads it, `translated_channel` writes it. Pure.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from reconciler.model.base.shape import ID, TEXT, Check, fields, fits, maybe, pa
 
 
 class OffsetMetadata(NamedTuple):
-    """What is said with a position.
+    """The metadata that is committed with a position.
 
     Attributes:
         source_id: id of the source topic; None where the brokers have none.
         target_id: id of the remote topic, likewise.
-        transactional_id: in whose transaction it was committed; empty outside of any.
+        transactional_id: of the transaction in which it was committed; empty outside of any.
         began: target offset at which the newest transaction with records of the partition begins; -1 without one.
-        epoch: the source's leader epoch of what stands before the position; None where that is not known. It is not
-            the commit's own leader epoch, which stays -1: consumers of the target would look for it there.
-        anew_from: source offset from which on the source has other records than were copied, as long as no offset sync
-            has said so; None where it has not, or one has.
+        epoch: the source's leader epoch before the position; None while unknown. It is not the leader epoch of the
+            commit, which stays -1, because consumers of the target would compare that with the target's epochs.
+        anew_from: source offset from which on the source has other records than the copy and no offset sync records
+            it yet; None otherwise.
         ended: target offset behind the newest record that was written before the position; None while unknown.
     """
 
@@ -46,29 +46,29 @@ class OffsetMetadata(NamedTuple):
         return json.dumps(value | {name: number for name, number in more.items() if number is not None})
 
     def is_of(self, source_id: str | None, target_id: str | None) -> bool:
-        """Tell whether the position is known to be one between these two topics; without ids that is not known."""
+        """Return whether the position is known to belong to these two topics; False without ids."""
         return None not in (source_id, target_id) and (self.source_id, self.target_id) == (source_id, target_id)
 
     def anew_at(self, is_another: bool, epoch: int, position: int, end: int) -> int | None:
-        """Return from where on the source may have others than offset syncs have told of; None where it has not.
+        """Return from which source offset on records may differ from those in offset syncs; None where they do not.
 
         Args:
-            is_another: whether the source's topic is another one than this speaks of.
-            epoch: of the source's leader of today; -1 where it has none.
-            position: that was committed.
-            end: where the source's log ceases to be what was copied; the position where it does not.
+            is_another: whether the source topic has another id than `source_id`.
+            epoch: of the source's current leader; -1 where it has none.
+            position: the committed position.
+            end: source offset up to which source and copy agree; the position where they agree fully.
         """
         if is_another:
             return 0
-        # Who died before the position was committed may have told of more: under another leader, or where a position
-        # was moved, nobody can tell whether the source still has that.
+        # A task that died before it committed the position may have written syncs of later records. Under another
+        # leader, or where the position was moved, it is unknown whether the source still has those records.
         if self.epoch is not None and epoch in (-1, self.epoch) and end == position:
             return self.anew_from
         return end if self.anew_from is None else min(end, self.anew_from)
 
     @classmethod
     def parse(cls, text: str) -> OffsetMetadata:
-        """Read what was written; what cannot be read, or was not written yet, says nothing."""
+        """Parse metadata; unreadable text and missing fields give the defaults."""
         known = fits(_read, text)
         if known is None:
             return cls()
@@ -77,9 +77,9 @@ class OffsetMetadata(NamedTuple):
         return cls(*ids, known.get("producer", ""), known.get("began", -1), *numbers)
 
 
-# Any member of a flow's group may commit, and brokers take 4,096 bytes unless somebody lets them take more.
+# Any member of a flow's group may commit; brokers accept 4,096 bytes unless offset.metadata.max.bytes is raised.
 _LONGEST = 65_536
-# Earlier releases wrote others of these, which say nothing; what stands beside them counts.
+# Earlier releases wrote other values into these fields, which are ignored; the other fields count.
 _NUMBER = partial(fits, whole(0))
 _FIELDS: dict[str, Check] = {
     "source": maybe(ID),

@@ -1,7 +1,4 @@
-"""Which partition is copied, who leads it on both sides, and where its copy stands. Values.
-
-Everything about one partition speaks of these; `channel` moves them on. Pure.
-"""
+"""Values of one partition: its leaders on both sides, how far it was read, and the target's log end. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from reconciler.wire import Leader, TopicInfo
 
 
 def differ(before: object, now: object) -> bool:
-    """Tell whether two topic ids are known and are those of two topics."""
+    """Return whether two topic ids are known and different."""
     return None not in (before, now) and before != now
 
 
@@ -28,7 +25,7 @@ class ReadPosition(NamedTuple):
 
     Attributes:
         offset: the next one to be read.
-        epoch: no leader epoch of what stands before it is greater.
+        epoch: the greatest leader epoch of the records before it.
         source_id: of the source topic, where the brokers have one.
         target_id: of the copy, likewise.
     """
@@ -40,7 +37,7 @@ class ReadPosition(NamedTuple):
 
 
 class PartitionSides(NamedTuple):
-    """Who leads the partition on both sides, and the topics' ids where the brokers have them."""
+    """The partition's leaders on both sides, and the topics' ids where the brokers have them."""
 
     source: Leader
     source_id: uuid.UUID | None
@@ -48,30 +45,31 @@ class PartitionSides(NamedTuple):
     target_id: uuid.UUID | None
 
     def copy_record(self) -> CopyRecord:
-        """Return what is to be remembered of a copy of which nothing else is known."""
+        """Return the record of a copy of which nothing but the topic ids is known."""
         source_id, target_id = (None if one is None else str(one) for one in (self.source_id, self.target_id))
         return CopyRecord(source_id, target_id)
 
     def read_upto(self, offset: int, epoch: int) -> ReadPosition | None:
-        """Return how far the source's log was read; None where its brokers tell no epochs.
+        """Return how far the source's log was read; None where its brokers have no leader epochs.
 
         Args:
             offset: the next one to be read.
-            epoch: of the batch before it; -1 where it tells none: then the leader's that sent it, which is no older.
+            epoch: of the batch before it; -1 where it has none: then the epoch of the leader that sent it is used,
+                which is not older.
         """
         epoch = epoch if epoch >= 0 else self.source.epoch
         return ReadPosition(offset, epoch, self.source_id, self.target_id) if epoch >= 0 else None
 
 
 class LogEnd(NamedTuple):
-    """Where the target's log stands, and the producer that it goes on with.
+    """The target's log end, and the producer that the log continues with.
 
     Attributes:
         end: the target's log end.
-        producer_id: to go on with.
+        producer_id: to continue with.
         producer_epoch: likewise.
         sequence: of the next record.
-        shift: how far the next record's target offset is above its source offset; 0 but in a shifted run.
+        shift: target offset minus source offset of the next record; 0 except in a shifted run.
     """
 
     end: int
@@ -86,17 +84,17 @@ class LogEnd(NamedTuple):
         return self.end - self.shift
 
     def behind(self, count: int) -> LogEnd:
-        """Return where the log stands when `count` records more are in it."""
+        """Return the log end after `count` more records."""
         # Without a producer id there are no sequence numbers.
         end, producer_id, producer_epoch, sequence, shift = self
         sequence = next_sequence(sequence, count) if producer_id >= 0 else -1
         return LogEnd(end + count, producer_id, producer_epoch, sequence, shift)
 
 
-# A run shifted by more than this is not healed: that would cost more markers, or swallow more gaps, than it is worth.
+# A run shifted by more offsets than this is not healed: that would take too many markers or gaps.
 HEALABLE = 1_000
 
 
 def kept_shift(shift: int) -> int:
-    """Return what of `shift` stays behind a gap: nothing when it can be healed."""
+    """Return the shift that remains behind a gap: 0 when it can be healed."""
     return shift if abs(shift) > HEALABLE else 0

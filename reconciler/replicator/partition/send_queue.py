@@ -1,7 +1,4 @@
-"""What was read of a partition and waits to be sent: batches and gaps, each beginning where the one before ended.
-
-`channel` owns one. Pure.
-"""
+"""The send queue of a channel: batches and gaps that are read and not sent, without holes. Pure."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ class Queue:
     """A queue of batches and gaps.
 
     Attributes:
-        items: what is in it, in order; only its own methods change them.
-        bytes: of all its batches.
+        items: its content, in order; only its own methods change it.
+        bytes: size of all its batches.
     """
 
     def __init__(self) -> None:
@@ -31,11 +28,11 @@ class Queue:
 
     @property
     def first(self) -> Item | None:
-        """What is to be sent or filled next."""
+        """The next item to be sent or filled."""
         return self.items[0] if self.items else None
 
     def push(self, item: Item) -> int:
-        """Put an item behind the others, a gap together with one before it; return the offset behind it."""
+        """Append an item, joining a gap with one before it; return the offset behind it."""
         if isinstance(item, Batch):
             self.items.append(item)
             self.bytes += item.size
@@ -48,23 +45,23 @@ class Queue:
         return item.next
 
     def take(self, limit: int, small: int) -> tuple[Batch, int]:
-        """Take the batch that is first, merged as `merge.take` does; return also how many bytes left the queue."""
+        """Take the first batch, merged as `merge.take` does; return it and the bytes that left the queue."""
         batch, size = take(self.items, limit, small)
         self.bytes -= size
         return batch, size
 
     def pass_gap(self, upto: int) -> None:
-        """Let the gap that is first begin at `upto`, or be gone when that is its end."""
+        """Let the first item, a gap, begin at `upto`; remove it when that is its end."""
         gap = self.items.popleft()
         assert isinstance(gap, Gap), "only gaps are passed"
         if upto < gap.next:
             self.items.appendleft(Gap(upto, gap.next))
 
     def shorten(self, limit: int) -> int | None:
-        """Forget what is last until no more than `limit` bytes are left, but keep a gap and what stands behind it.
+        """Drop the last items until at most `limit` bytes are left, but keep a gap and the item behind it.
 
         Returns:
-            The offset behind what is left when something was forgotten, else None.
+            The offset behind the last remaining item when any was dropped, else None.
         """
         kept = len(self.items)
         while self.bytes > limit and len(self.items) > _KEPT:
@@ -76,6 +73,6 @@ class Queue:
         return last.next_offset if isinstance(last, Batch) else last.next
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         self.items.clear()
         self.bytes = 0

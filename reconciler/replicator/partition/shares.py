@@ -1,7 +1,7 @@
 """Which partitions are copied, and how they are shared among the tasks of a flow. Values.
 
-`refresh` in the driver deals them for the whole run. Several processes that Spark starts for each query read them, each
-of which Spark gives ten seconds from its start: so this imports little.
+`refresh` in the driver assigns them for the whole run. Spark starts several processes for each query that read them,
+and allows each ten seconds to start, so this module imports little.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Place(NamedTuple):
         partition: its number on both sides.
         remote: the remote topic.
         offsets: the mode of its offsets.
-        is_late: whether it appeared while the run went on.
+        is_late: whether it appeared during the run.
     """
 
     topic: str
@@ -53,7 +53,7 @@ class SharedTopic:
         remote: the remote topic.
         tasks: the task of each partition.
         offsets: the mode of its offsets.
-        late: the partitions that appeared while the run went on.
+        late: the partitions that appeared during the run.
     """
 
     remote: str
@@ -64,7 +64,7 @@ class SharedTopic:
 
 @dataclass(frozen=True)
 class Shares:
-    """Which task has which partition, in one run. Shares only grow: what a task has it keeps.
+    """Which task has which partition, in one run. Shares only grow: a task keeps its partitions.
 
     Attributes:
         tasks: how many tasks there are.
@@ -75,7 +75,7 @@ class Shares:
     topics: Mapping[str, SharedTopic] = field(default_factory=dict)
 
     def extended(self, places: Iterable[Place], most: int) -> Shares:
-        """Deal the partitions that nobody has yet, each to the task with the fewest.
+        """Assign the partitions that no task has yet, each to the task with the fewest.
 
         Args:
             places: all partitions of the flow, those of a topic in their order.
@@ -90,7 +90,7 @@ class Shares:
         for place in new:
             task = min(range(count), key=lambda number: (loads[number], number))
             loads[task] += 1
-            # What is copied in one way goes on so.
+            # A topic keeps its offset mode during a run.
             known.setdefault(place.topic, (place.remote, place.offsets))
             late.setdefault(place.topic, []).extend([place.partition] if place.is_late else [])
             owners.setdefault(place.topic, []).append(task)
@@ -128,7 +128,7 @@ class Shares:
         Raises:
             Misfit: it is something else.
         """
-        # Most processes that import this read no shares.
+        # Most processes that import this module do not read shares.
         from reconciler.state.journals import records  # noqa: PLC0415
 
         known = records.shares(value)
