@@ -1,13 +1,13 @@
-"""Offset syncs: where the records of a copy with offsets of its own stand, in MirrorMaker 2's format.
+"""Offset syncs: source and target offsets of the records of a copy with translated offsets, in MirrorMaker 2's format.
 
-`transactional` writes them in the same transaction as the records, so they are never ahead or behind; `at_least_once`
-writes them behind the records, and positions behind them. Pure.
+`transactional` writes them in the same transaction as the records, so both are visible or neither; `at_least_once`
+writes them after the records, and positions after them. Pure.
 
 The format is that of Kafka's `connect/mirror` (`OffsetSync`): the key is the topic's name and the partition, the value
-the offset at the source and the offset at the target of one record; neither has a version. Two headers, where
-MirrorMaker 2 does not look, say more: each sync which records it speaks of, exactly (`Span`), so that whoever moves
-consumers need not count records that compaction may have taken meanwhile; and the last sync of a partition in a
-transaction the position, which `position_recovery` reads.
+the offset at the source and the offset at the target of one record; neither has a version. Two headers, which
+MirrorMaker 2 ignores, hold more: in each sync exactly which records it covers (`Span`), so that consumers can be moved
+without counting records that compaction may have removed since; and in the last sync of a partition in a transaction
+the committed position, which `position_recovery` reads.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from reconciler.wire.requests.commits import CommittedPosition
 _LENGTH = struct.Struct(">h")
 _PARTITION = struct.Struct(">i")
 _OFFSETS = struct.Struct(">qq")
-# The header that says a position: its offset, and the note behind it.
+# The header with a position: its offset, followed by its metadata.
 _HEADER = b"anabranch-position"
 _OFFSET = struct.Struct(">q")
-# The header that says which records a sync speaks of.
+# The header with the records that a sync covers.
 _SPAN = b"anabranch-span"
 _LAST = 2**63 - 1
-# What its first number says: nothing of the kind, that they may be repeated, and that the source has others there now.
+# Its first number: written once; may be repeated; may be repeated, and the source has other records there now.
 _ONCE, _REPEATS, _ANEW = range(3)
-# Numbers in one span, but for those of a single batch: topics take batches of 1 MiB unless somebody says otherwise.
+# Numbers in one span, more only for a single batch: topics accept batches of 1 MiB by default.
 _MOST_PARTS = 50_000
 _MOST_BYTES = 400_000
 _USUAL_BYTES, _PART_BYTES = 150, 3
@@ -42,15 +42,15 @@ _USUAL_BYTES, _PART_BYTES = 150, 3
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The records that a sync speaks of: the first is the sync's own, and at the target nothing is between them.
+    """The records that a sync covers: the first is the sync's own, and at the target they are consecutive.
 
     Attributes:
-        begin: source offset up to which was read before: from there to the sync's own no record was written.
-        parts: from the sync's own offset on: how many records follow each other, how many offsets behind them have
-            none that was written, and so on in turns.
+        begin: source offset up to which was read before; no record between it and the sync's own offset was written.
+        parts: from the sync's own offset on: number of consecutive records, number of offsets behind them without a
+            written record, and so on alternately.
         repeats: whether they may have been written before, too.
-        is_anew: whether the source has lost what it had from `begin` on (it was truncated, or its topic made anew), so
-            that nothing counts that was told of it. Said of what may be repeated: elsewhere their order tells.
+        is_anew: whether the source lost its records from `begin` on (truncated, or its topic recreated), so that
+            earlier syncs of them are void. Set only with `repeats`; otherwise the order of the syncs shows it.
     """
 
     begin: int
@@ -60,21 +60,21 @@ class Span:
 
     @property
     def records(self) -> int:
-        """How many they are."""
+        """Number of records."""
         return sum(self.parts[::2])
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """One record's place on both sides; MirrorMaker 2 lets those behind it stand where counting leads.
+    """One record's offsets on both sides; MirrorMaker 2 derives those of the following records by counting.
 
     Attributes:
         topic: the original topic.
         partition: its number on both sides.
         source: the record's offset there.
         target: the record's offset at the target.
-        position: what is committed as the partition's position in the same transaction; None where that is not said.
-        span: which records it speaks of; None where that is not said.
+        position: the partition's position committed in the same transaction; None if the sync holds none.
+        span: the records that it covers; None if the sync holds none.
     """
 
     topic: str
@@ -93,15 +93,15 @@ def syncs(
     repeats: bool = False,
     anew_from: int | None = None,
 ) -> Iterator[OffsetSync]:
-    """Yield a sync for the first of some records, and wherever one does not follow the one before on both sides.
+    """Yield a sync for the first of some records, and for each that does not follow the one before on both sides.
 
     Args:
         log: the original topic and the partition's number.
-        written: what was written since the last time, in order, with the offsets at which it landed.
+        written: batches written since the last call, in order, with their target offsets.
         begin: source offset up to which was read before that.
         next_offset: source offset up to which is read now.
-        repeats: whether it may have been written before, too.
-        anew_from: source offset from which on the source has other records than were told of; None where it has not.
+        repeats: whether they may have been written before, too.
+        anew_from: source offset from which on the source has other records than earlier syncs cover; None if none.
     """
     sent_batches = list(written)
     runs: list[list[InFlightBatch]] = []
@@ -114,7 +114,7 @@ def syncs(
             parts = len(sent.parts)
         runs[-1].append(sent)
     if anew_from is not None:
-        # Somebody may have moved the position back meanwhile.
+        # The position may have been moved back since.
         begin = min(begin, anew_from)
     for number, run in enumerate(runs):
         first = run[0]
@@ -125,35 +125,35 @@ def syncs(
 
 
 def _is_next(before: InFlightBatch, sent: InFlightBatch) -> bool:
-    """Tell whether counting leads to a parcel, from the last record of the one before."""
+    """Return whether a batch follows the one before on both sides."""
     if (before.parts or (0,))[-1]:
         return False
     return (before.next_offset, before.landing + before.records) == (sent.base_offset, sent.landing)
 
 
 def _parts_of(run: Sequence[InFlightBatch], upto: int) -> tuple[int, ...]:
-    """Return the parts of parcels that follow each other; `upto` is where the next one begins."""
+    """Return the parts of consecutive batches; `upto` is where the next one begins."""
     parts = [0, 0]
     for sent in run:
         first, *more = sent.parts or (sent.records, 0)
         parts[-2:] = [parts[-2] + first, *more]
-    # Behind the last one nothing more may have been there to read.
+    # Offsets behind the last batch may hold no records.
     parts[-1] += max(0, upto - run[0].base_offset - sum(parts))
     return tuple(parts)
 
 
 def with_position(found: Iterable[OffsetSync], position: CommittedPosition | None) -> list[OffsetSync]:
-    """Return the syncs of one partition; the last of them says what is committed with them."""
-    told = list(found)
-    return told and [*told[:-1], replace(told[-1], position=position)]
+    """Return the syncs of one partition, the last one with the position that is committed with them."""
+    listed = list(found)
+    return listed and [*listed[:-1], replace(listed[-1], position=position)]
 
 
 def portions(found: Sequence[OffsetSync], most: int) -> Iterator[Sequence[OffsetSync]]:
-    """Yield syncs in portions that a topic takes as one batch each.
+    """Yield syncs in portions that fit into one batch each.
 
     Args:
         found: in order.
-        most: how many there may be in one portion.
+        most: most syncs in one portion.
     """
     begin = size = 0
     for number, sync in enumerate(found):
@@ -203,10 +203,10 @@ def _with_length(data: bytes) -> bytes:
 
 
 def read_batch(batch: Batch) -> Iterator[OffsetSync]:
-    """Yield the syncs in a batch of the topic; what others have written there and is none is left out.
+    """Yield the syncs in a batch of the topic; other records are skipped.
 
     Raises:
-        ValueError: the batch is not laid out as its header says.
+        ValueError: the records do not match the batch's header.
     """
     for record in raw_records(batch):
         try:
@@ -216,10 +216,10 @@ def read_batch(batch: Batch) -> Iterator[OffsetSync]:
 
 
 def _parsed(rest: bytes) -> OffsetSync:
-    """Return what a record says.
+    """Parse a record.
 
     Raises:
-        IndexError, ValueError, struct.error: it is no sync.
+        IndexError, ValueError, struct.error: it is not a sync.
     """
     key, at = _slice(rest, 0)
     value, at = _slice(rest, at)
@@ -227,23 +227,23 @@ def _parsed(rest: bytes) -> OffsetSync:
 
 
 def sync_of(key: bytes, value: bytes, headers: Mapping[bytes, bytes] | None = None) -> OffsetSync:
-    """Return what the key, the value and the headers of a record say.
+    """Parse the key, value and headers of a record.
 
     Raises:
-        ValueError, struct.error: it is no sync.
+        ValueError, struct.error: it is not a sync.
     """
     (length,) = _LENGTH.unpack_from(key)
     name = key[_LENGTH.size : len(key) - _PARTITION.size]
     if length != len(name):
-        message = f"a name of {len(name)} bytes that says {length}"
+        message = f"a name of {len(name)} bytes with length {length}"
         raise ValueError(message)
     (partition,) = _PARTITION.unpack_from(key, _LENGTH.size + length)
     source, target = _OFFSETS.unpack(value)
     if min(partition, source, target) < 0:
         message = "a partition or an offset below 0"
         raise ValueError(message)
-    told = headers or {}
-    position, span = told.get(_HEADER), told.get(_SPAN)
+    known = headers or {}
+    position, span = known.get(_HEADER), known.get(_SPAN)
     return OffsetSync(
         name.decode(),
         partition,
@@ -266,7 +266,7 @@ def _headers_in(rest: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _span(source: int, target: int, value: bytes) -> Span | None:
-    """Return what a header says of the records of a sync at two offsets; None for what says nothing."""
+    """Parse the span header of a sync with these two offsets; return None if it is invalid."""
     numbers: list[int] = []
     at = 0
     try:
@@ -279,14 +279,14 @@ def _span(source: int, target: int, value: bytes) -> Span | None:
     parts = (first, *rest)
     if kind not in (_ONCE, _REPEATS, _ANEW) or before < 0 or first < 1 or min(parts) < 0 or len(parts) % 2:
         return None
-    # Others may write what they like: no log is so long.
+    # Other programs may write here: offsets beyond 2^63 - 1 are invalid.
     if before > source or max(source, target) + sum(parts) > _LAST:
         return None
     return Span(source - before, parts, kind != _ONCE, kind == _ANEW)
 
 
 def _slice(data: bytes, at: int) -> tuple[bytes, int]:
-    """Return what stands behind its length, and the place behind; nothing for what is null."""
+    """Return a field behind its length, and the place behind it; empty for null."""
     length, at = read(data, at)
     end = at + max(0, length)
     if end > len(data):

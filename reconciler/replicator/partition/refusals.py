@@ -1,7 +1,7 @@
-"""Which records of a batch the target refuses, as its answer names them. Pure.
+"""Which records of a batch the target refuses, from its produce response. Pure.
 
-`channel` asks when a batch is refused. Brokers since 2.4 look at all records of a batch and name each that they refuse
-(ProduceResponse from version 8 on); where one names none, the batch is divided until a single record is left.
+`channel` calls it when a batch is refused. Brokers since 2.4 validate all records of a batch and list each that they
+refuse (ProduceResponse from version 8 on); without a list the batch is divided until a single record is left.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import ProduceAnswer
 
-# What is put aside of one batch: of a copy twice as many ranges are remembered, so that its own are not pushed out by
-# those of the batch behind it.
+# Limits of what is put aside of one batch. The record of a copy holds twice as many ranges, so that those of the next
+# batch do not push them out.
 _MOST_RANGES, _MOST_RECORDS = 500, 100_000
 _FEW = 0.2
 _NAMED = 10
 
 
 class RefusedRecords(NamedTuple):
-    """A record that the target will never take.
+    """A record that the target never accepts.
 
     Attributes:
-        number: which of its parcel's records, from 0.
+        number: index in its batch, from 0.
         offset: at the source.
         reason: why.
     """
@@ -37,12 +37,12 @@ class RefusedRecords(NamedTuple):
 
 
 def refused_records(place: Place, sent: InFlightBatch, answer: ProduceAnswer) -> tuple[RefusedRecords, ...]:
-    """Return the records for which a parcel was refused, in order; none where nobody can tell.
+    """Return the records for which a batch was refused, in order; none where the response does not name them.
 
     Args:
         place: its partition.
-        sent: what was sent.
-        answer: what the target said of it: an error that stays.
+        sent: the batch.
+        answer: the target's response, with a permanent error.
     """
     if answer.error in reasons.TOO_LARGE:
         verdict = reasons.why_failed(place.remote, sent.landing, sent.size, answer)
@@ -58,38 +58,38 @@ def refused_records(place: Place, sent: InFlightBatch, answer: ProduceAnswer) ->
 
 
 def much(sent: InFlightBatch, refused: Sequence[RefusedRecords]) -> int | None:
-    """Return in how many bytes a parcel holds no more refused records than are put aside at once.
+    """Return the bytes of a batch that would hold only as many refused records as are put aside at once.
 
-    None where it holds no more.
+    Returns None when the batch already does.
     """
     parts = _share(refused)
     return int(sent.size / parts) if parts > 1 else None
 
 
 def are_few(refused: Sequence[RefusedRecords]) -> bool:
-    """Tell whether those of a larger batch might be put aside at once as well: what was divided may be whole again."""
+    """Return whether these are so few that batches need not stay divided."""
     return _share(refused) < _FEW
 
 
 def _share(refused: Sequence[RefusedRecords]) -> float:
-    """Return which share these are of what is put aside at once."""
+    """Return the ratio of these to the limits of what is put aside at once."""
     return max(len(ranges([one.offset for one in refused])) / _MOST_RANGES, len(refused) / _MOST_RECORDS)
 
 
 def _why(place: Place, answer: ProduceAnswer, message: str | None) -> Reason:
-    return Reason("AB217", f"{place.remote} never takes it ({reasons.said_of(answer, message)})")
+    return Reason("AB217", f"{place.remote} never accepts it ({reasons.detail_of(answer, message)})")
 
 
 def why_parked(
     place: Place, sent: InFlightBatch, refused: Sequence[RefusedRecords], answer: ProduceAnswer
 ) -> reasons.Verdict:
-    """Return why a partition parks, with all refused records of a batch that was not to be put aside.
+    """Return why a partition parks, naming all refused records of a batch, where no dead letter topic is declared.
 
     Args:
         place: the partition.
-        sent: what was sent.
-        refused: its records that the target will never take; at least one.
-        answer: what the target said.
+        sent: the batch.
+        refused: its records that the target never accepts; at least one.
+        answer: the target's response.
     """
     found = ranges([one.offset for one in refused])
     named = [str(first) if behind == first + 1 else f"{first} to {behind - 1}" for first, behind in found[:_NAMED]]
@@ -105,7 +105,7 @@ def why_parked(
 
 
 def ranges(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """Return offsets that are in order as ranges, each with the offset behind it."""
+    """Return sorted offsets as ranges: first offset, and the offset behind the last."""
     found: list[tuple[int, int]] = []
     for offset in offsets:
         if found and found[-1][1] == offset:

@@ -1,7 +1,7 @@
-"""A channel whose copy has offsets of its own: what it writes counts when the transaction that holds it is committed.
+"""A channel whose copy has translated offsets: its records count when the transaction that holds them is committed.
 
-`translated` opens it, `transactional` lets it into transactions and commits its position with them. Unlike its parent
-it fills no gaps: a batch may span offsets without records, and what ends with a gap moves the position alone.
+`translated` opens it, `transactional` admits it to transactions and commits its position with them. Unlike its parent
+it fills no gaps: a batch may span offsets without records, and a trailing gap only moves the position.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from reconciler.replicator.partition.send_queue import Item
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import ErrorCode, ProduceAnswer
 
-# The broker has certainly not appended what it answers with one of these. A sequence that it does not expect (45) is
-# none of them: it may have forgotten the producer, and takes only what begins a new epoch.
+# With these errors the broker certainly appended nothing. OUT_OF_ORDER_SEQUENCE_NUMBER is not one of them: the broker
+# may have expired the producer, and then accepts only the first batch of a new epoch.
 _NOT_APPENDED = reasons.TOO_LARGE | reasons.REFUSED_FOR_GOOD | reasons.AUTHORIZATION
-# Of what was sent in an opening that is over nothing more follows.
+# For batches of an opening that has ended it is one of them, as no batch follows them.
 _CERTAINLY_NOT = _NOT_APPENDED | {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
 
 
@@ -34,20 +34,20 @@ class TranslatedChannel(Channel):
 
     Args:
         place: which partition.
-        failed: called when it is not certain any more what the open transaction holds of this partition.
+        failed: called when it is uncertain which records of this partition the open transaction holds.
         batch_size: up to how many bytes small batches are merged into one; 0 merges none.
         codec: what batches are compressed with at the target; None leaves that as it is.
-        refused: called with records that the target will never take.
+        refused: called with records that the target never accepts.
         reads_committed: whether records of open and aborted transactions of the source are left out.
 
     Attributes:
         admitted: whether the partition is in the open transaction, so that batches may be sent.
         committed: the position that was committed last.
-        written: what the open transaction holds of it, in order.
-        held: how many bytes that are.
-        sequence: of the next record under the producer's epoch, as far as answers tell.
-        is_new: whether nobody has committed a position of it yet: then the first one counts, too, as where a copy
-            begins may be another place tomorrow.
+        written: its batches in the open transaction, in order.
+        held: their size in bytes.
+        sequence: of the next record under the producer's epoch, by the responses so far.
+        is_new: whether no position of it was ever committed: then even the first one is committed, because a later
+            takeover could begin the copy at another offset.
     """
 
     _transactional = True
@@ -82,14 +82,14 @@ class TranslatedChannel(Channel):
         note: OffsetMetadata,
         at_first_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Go on at a committed position.
+        """Continue at a committed position.
 
         Args:
-            sides: who leads on both sides.
+            sides: the leaders on both sides.
             position: the next source offset.
             producer: id and epoch.
-            note: what is to be said with the position; of which epoch it is, reading will tell.
-            at_first_commit: called when a position was committed for the first time.
+            note: metadata to commit with the position; its leader epoch is set from what is read.
+            at_first_commit: called after the first commit of a position.
         """
         self.admitted = False
         self._hold_nothing()
@@ -99,7 +99,7 @@ class TranslatedChannel(Channel):
         self._alone = False
 
     def renew(self, producer: tuple[int, int]) -> None:
-        """Go on under another epoch, which counts from 0; nothing is in the open transaction."""
+        """Continue under another producer epoch, with sequence 0; its transaction is empty."""
         self.sequence = 0
         self._log_end = LogEnd(self.position, *producer, 0)
 
@@ -110,20 +110,20 @@ class TranslatedChannel(Channel):
 
     @property
     def wants_admission(self) -> bool:
-        """Whether it has something to send and is in no transaction."""
+        """Whether it has a batch to send and is in no transaction."""
         return self.state is PartitionState.RUNNING and not self.admitted and isinstance(self.queue.first, Batch)
 
     def can_send(self) -> bool:
-        """Tell whether the next request to the target's leader may carry a batch of this partition."""
+        """Return whether the next request to the target's leader may carry a batch of this partition."""
         return self.admitted and super().can_send()
 
     def end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
-        """End this opening; what the open transaction holds of it stays certain only while nothing was in flight."""
+        """End this opening, and its admission to the transaction."""
         self.admitted = False
         super().end_opening(state, reason, now)
 
     def forget(self) -> None:
-        """Take note that the transaction was aborted: nothing of it stands."""
+        """Handle an aborted transaction: go back to the committed position."""
         self._hold_nothing()
         self.position = self.committed
 
@@ -131,7 +131,7 @@ class TranslatedChannel(Channel):
         self.written, self.held = [], 0
 
     def remember(self, position: int) -> None:
-        """Take note that a position was committed."""
+        """Handle a committed position."""
         self.committed = position
         self.is_new = False
         if self._at_first_commit is not None:
@@ -139,37 +139,37 @@ class TranslatedChannel(Channel):
             self._at_first_commit = None
 
     def status(self) -> PartitionStatus:
-        """Return what to say of this partition: what is not committed may still be aborted."""
+        """Return the partition's status with the committed position, as open transactions may be aborted."""
         return replace(super().status(), position=self.committed)
 
     def settled(self) -> list[InFlightBatch]:
-        """Take note that the transaction was committed; return what of this partition came to stand with it."""
+        """Handle a committed transaction; return the batches of this partition in it."""
         self.note = self.last_word()
         self.admitted = False
         return self.counted(len(self.written))
 
     def counted(self, count: int) -> list[InFlightBatch]:
-        """Take note that the first `count` parcels written lie before the committed position; return them."""
+        """Remove and return the first `count` batches written, which lie before the committed position."""
         written, self.written = self.written[:count], self.written[count:]
         self.held -= sum(sent.size for sent in written)
         return written
 
     def last_word(self) -> OffsetMetadata:
-        """Return what to say with the position when the open transaction is committed.
+        """Return the metadata to commit with the position at the end of the open transaction.
 
-        What was read may be further than what was written; then the epoch may be newer than the position's, and an end
-        of it below the position is one of the position's, too.
+        Reading may be ahead of writing; then the leader epoch may be newer than the position's. That is safe: an end of
+        that epoch below the position is an end of the position's epoch, too.
         """
         began, ended = self.note.began, self.note.ended
         if self.written:
             began, ended = self.written[0].landing, self.written[-1].landing + self.written[-1].records
         epoch = self.read.epoch if self.read else self.note.epoch
-        # What was written has a sync, which says from where on the source is anew, or whose place tells it.
+        # Written records have a sync, which holds this itself.
         anew_from = None if self.written else self.note.anew_from
         return self.note._replace(began=began, epoch=epoch, anew_from=anew_from, ended=ended)
 
     def syncs(self) -> Iterator[OffsetSync]:
-        """Yield where what was written since the last commit stands."""
+        """Yield the offset syncs of the batches written since the last commit."""
         log = self.place.topic, self.place.partition
         anew_from = None if self._transactional else self.note.anew_from
         return syncs(log, self.written, self.committed, self.position, not self._transactional, anew_from)
@@ -178,7 +178,7 @@ class TranslatedChannel(Channel):
         return self.queue.push(item) if isinstance(item, Batch) else item.next
 
     def _mind_gap(self) -> None:
-        """Let the position move over what holds no records, when all before it is written."""
+        """Move the position over offsets without records, when all records before them are written."""
         if self.state is PartitionState.RUNNING and not self.in_flight:
             first = self.queue.first
             self.position = max(self.position, first.base_offset if isinstance(first, Batch) else self.fetch_at)
@@ -186,7 +186,7 @@ class TranslatedChannel(Channel):
     def _verdict(self, sent: InFlightBatch, answer: ProduceAnswer) -> reasons.Verdict | None:
         verdict = reasons.why_failed(self.place.remote, sent.base_offset, sent.size, answer, anywhere=True)
         if sent.opening != self.opening:
-            # What was forgotten meanwhile will be read and written again: not in the same transaction.
+            # The dropped records will be read and written again, which must not be in the same transaction.
             if answer.error not in _CERTAINLY_NOT:
                 self._failed(self)
             return verdict
@@ -199,16 +199,16 @@ class TranslatedChannel(Channel):
         return verdict
 
     def lost(self, sent: InFlightBatch, reason: Reason, now: float, alone: bool = False) -> None:
-        """Note that no answer for `in_flight` will come: the transaction may hold it or not."""
+        """Handle a batch in flight that gets no response: the transaction may hold it or not."""
         self._failed(self)
         super().lost(sent, reason, now, alone)
 
 
 class AtLeastOnceChannel(TranslatedChannel):
-    """One partition of one flow, copied outside of transactions: what is acknowledged is there, and may be repeated.
+    """One partition of one flow, copied outside of transactions: acknowledged records count, and may be repeated.
 
-    `at_least_once` commits its position behind what is acknowledged. Admission is given with each opening, and taken
-    away while positions cannot be committed.
+    `at_least_once` commits its position after records are acknowledged. Each opening admits it; while positions cannot
+    be committed it is not admitted.
     """
 
     _transactional = False
@@ -221,26 +221,27 @@ class AtLeastOnceChannel(TranslatedChannel):
         note: OffsetMetadata,
         at_first_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Go on at a committed position, with the first request travelling alone.
+        """Continue at a committed position, with the first request alone in flight.
 
-        Of a new epoch brokers take any batch that begins it: one that was sent behind a lost one would come before it.
+        A broker accepts any first batch of a new epoch: if the first request were lost, the second would be accepted
+        in its place.
         """
         super().begin(sides, position, producer, note, at_first_commit)
         self._alone = True
         self.admitted = True
 
     def forget(self) -> None:
-        """Take note that what was written since the last commit is to be written again, by whoever may then."""
+        """Go back to the committed position; the task that holds the lease then writes the records since it again."""
         super().forget()
         self.is_new = False
 
     def can_send(self) -> bool:
-        """Tell whether a batch may be sent; without a producer id nothing but waiting keeps batches in order.
+        """Return whether a batch may be sent: without a producer id one at a time, which keeps them in order.
 
-        Nothing is written before it is committed where the copy begins: tomorrow that may be another place.
+        The first position is committed before any record is written, because a later takeover could begin elsewhere.
         """
         return super().can_send() and not self.is_new and (self._log_end.producer_id >= 0 or not self.in_flight)
 
     def last_word(self) -> OffsetMetadata:
-        """Return what to say with the position: of the source's epoch, and of no transaction."""
+        """Return the metadata to commit with the position, without a transaction."""
         return super().last_word()._replace(began=-1)

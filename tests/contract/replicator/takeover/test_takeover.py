@@ -164,7 +164,7 @@ def test_a_source_made_anew_with_more_partitions_is_noticed_while_it_runs_and_by
     spec = spec_of(source, target, topic_name)
     found = copy(spec, lambda status: [code(one) for one in status.partitions] == ["AB218"] * 3)
     (text,) = {one.reason.text for one in found.status.partitions if one.reason}
-    assert text.startswith(f"topic {topic_name} was deleted at the source and made again; its copy {remote} holds the")
+    assert text.startswith(f"topic {topic_name} was deleted at the source and created again; its copy {remote} ")
     assert [log_end(target, remote, partition) for partition in range(3)] == [10, 0, 0]
     with Translator(source, target, spec.flow, spec.topology) as translator:
         answers = translator.answers([Question(topic_name, partition, 1, "downstream") for partition in range(3)])

@@ -228,7 +228,7 @@ def test_a_takeover_says_so_before_it_misses_a_partition(partition: int, code: s
 
 @pytest.mark.parametrize(
     ("side", "words"),
-    [("source", "it has 3, as topics that are made anew may"), ("target", "run `anabranch apply` to add it")],
+    [("source", "the topic has 3 since it was created again"), ("target", "run `anabranch apply` to add it")],
 )
 def test_a_topic_made_anew_with_fewer_partitions_is_not_to_be_enlarged_at_the_source(side: Any, words: str) -> None:
     with pytest.raises(Disagreement, match=words) as stop:

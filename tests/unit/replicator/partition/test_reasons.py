@@ -40,7 +40,7 @@ def test_what_cannot_be_read_is_named() -> None:
         (32, PARKED, "AB217", "the target refuses the batch at offset 40 of east.orders (INVALID_TIMESTAMP: why)"),
         (44, PARKED, "AB217", "POLICY_VIOLATION"),
         (87, PARKED, "AB217", "INVALID_RECORD"),
-        (45, OPENING, "AB221", "another owner was first at offset 40 of east.orders"),
+        (45, OPENING, "AB221", "another owner wrote offset 40 of east.orders first"),
         (47, OPENING, "AB221", "INVALID_PRODUCER_EPOCH"),
         (3, OPENING, "AB220", "UNKNOWN_TOPIC_OR_PARTITION"),
         (6, OPENING, "AB220", "offset 40 (why)"),

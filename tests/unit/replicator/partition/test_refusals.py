@@ -124,7 +124,7 @@ def test_all_bad_records_of_a_batch_cost_one_opening(kind: type[Channel], codec:
     assert [offset for offset, _ in target.letters] == sorted(bad)
     assert target.values == [b"value-%d" % n for n in range(10) if n not in bad]
     assert target.openings == 2
-    text = f"east.orders never takes it (INVALID_RECORD: {WITHOUT_KEY.rstrip('.')}) [AB217]"
+    text = f"east.orders never accepts it (INVALID_RECORD: {WITHOUT_KEY.rstrip('.')}) [AB217]"
     assert {reason for _, reason in target.letters} == {text}
 
 
@@ -192,8 +192,8 @@ def test_many_are_counted(count: int, bad: Collection[int], words: str) -> None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (INVALID_TIMESTAMP, "which bound for timestamps somebody has set on the copy"),
-        (INVALID_RECORD, "or change the setting of the copy that stands against it"),
+        (INVALID_TIMESTAMP, "which timestamp limit is set on the copy"),
+        (INVALID_RECORD, "or change the setting of the copy that refuses them"),
     ],
 )
 def test_the_way_out_is_that_of_what_is_refused(error: int, words: str) -> None:
