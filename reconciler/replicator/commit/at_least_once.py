@@ -1,12 +1,12 @@
-"""Receipts: positions behind what the target has acknowledged, for channels that write outside of transactions.
+"""Commits positions of acknowledged records, for channels that write outside of transactions.
 
-The sibling of `transactional` for targets that allow no transactions (`delivery: at-least-once`). Records count as soon
-as they are acknowledged; offset syncs are written behind them, and positions behind those. Whoever dies between two of
-these steps leaves records, or records and syncs, that are written once more: repeated, never lost.
+The counterpart of `transactional` for `delivery: at-least-once`, where the target allows no transactions. Records count
+as soon as they are acknowledged; offset syncs are written after them, and positions after those. If the task dies
+between two of these steps, records, or records and syncs, are written once more: repeated, never lost.
 
-A producer id keeps a partition's batches in order, where the target gives one; each opening has an epoch of its own
-(as Kafka's own idempotent producer has after an error, KIP-360), so what an earlier opening has still on its way is
-refused behind it. Without a producer id a partition has one batch on its way at a time.
+A producer id keeps a partition's batches in order, where the target grants one; each opening has its own epoch (as
+Kafka's idempotent producer has after an error, KIP-360), so that batches of an earlier opening still in flight are
+refused. Without a producer id a partition has one batch in flight at a time.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from reconciler.wire.requests.commits import CommittedPosition, Log
 
 _NO_PRODUCER = -1
 _LAST_EPOCH = 2**15 - 1
-# What is acknowledged should not be repeated because a coordinator moves just when a round ends: the lease learns
-# within two seconds which broker it is then.
+# Seconds to retry the last commit of a round, so that a moving coordinator does not cause repeated records: the lease
+# finds the new one within two seconds.
 _LAST_PATIENCE = 5.0
-# A copy that begins writes nothing before it is committed where it does: it must not wait for long.
+# A new copy writes nothing before its first position is committed, so these are checked often (seconds).
 _LOOK_EVERY = 0.1
 
 
@@ -64,14 +64,14 @@ class AtLeastOnceCommitter(Committer):
         self._due_at = 0.0
 
     def failed(self, channel: Channel) -> None:
-        """Do nothing: what was not acknowledged is written again."""
+        """Do nothing: unacknowledged records are written again."""
 
     async def producer(self, channel: TranslatedChannel) -> tuple[int, int]:
-        """Return the producer's id, and an epoch for this opening, once all that was acknowledged is committed.
+        """Return the producer's id, and an epoch for this opening, once all acknowledged records are committed.
 
         Raises:
-            ConnectionLost: the round ends, or there is trouble that lasts.
-            Disagreement: we may not commit, or not the position of this partition.
+            ConnectionLost: the round ends, or an error lasts.
+            Disagreement: the principal may not commit, or not the position of this partition.
         """
         log = channel.place.remote, channel.place.partition
         self._refused.pop(log, None)
@@ -98,14 +98,14 @@ class AtLeastOnceCommitter(Committer):
         return self._lease.losses != self._losses
 
     async def run(self) -> None:
-        """Commit positions every interval until `stopped`, and what there is then."""
+        """Commit positions every interval until `stopped`, and a last time then."""
         give_up_at: float | None = None
         while True:
             try:
                 if self._producer_id is None:
                     await self._get_producer()
                 now = time.monotonic()
-                if self.stopped or self._is_lease_lost or now >= self._due_at or self._somebody_begins():
+                if self.stopped or self._is_lease_lost or now >= self._due_at or self._has_new_copies():
                     await self._commit(now)
                 if self.stopped:
                     return
@@ -122,11 +122,11 @@ class AtLeastOnceCommitter(Committer):
                     return
                 await self._loop.sleep(RETRY)
 
-    def _somebody_begins(self) -> bool:
+    def _has_new_copies(self) -> bool:
         return any(one.is_new and one.is_behind and log not in self._refused for log, one in self._channels.items())
 
     async def _get_producer(self) -> None:
-        """Get a producer id, or find out that nobody gives us one."""
+        """Get a producer id, or -1 where the target refuses one."""
         await self._wire.connect()
         try:
             self._producer_id = await self._when_ready(lambda: commits.idempotent_producer(self._wire))
@@ -136,16 +136,16 @@ class AtLeastOnceCommitter(Committer):
             self._producer_id = _NO_PRODUCER
 
     async def _commit(self, now: float) -> None:
-        """Commit the positions that have moved, behind the syncs that speak of what lies before them."""
+        """Commit the positions that have moved, after the offset syncs of the records before them."""
         self._due_at = now + self._terms.interval
         self._holding()
-        # What was refused is asked for again when its partition is tried again.
+        # Refused positions are left out until their partitions are opened again.
         moved = {
             log: channel for log, channel in self._channels.items() if channel.is_behind and log not in self._refused
         }
         if not moved:
             return
-        # What is acknowledged from here on counts next time.
+        # Records acknowledged from here on are left to the next commit.
         words = {log: channel.last_word() for log, channel in moved.items()}
         positions = {log: CommittedPosition(channel.position, str(words[log])) for log, channel in moved.items()}
         before = {log: channel.committed for log, channel in moved.items()}
@@ -154,7 +154,7 @@ class AtLeastOnceCommitter(Committer):
         await self._wire.connect()
         if found:
             await self._write_syncs(await self._syncs_topic(), found, SyncWriter())
-        # From here on a loss makes this generation an old one, in whose name nobody can commit.
+        # If the lease is lost from here on, the coordinator refuses commits of this generation.
         member = self._holding()
         refused = await self._when_ready(lambda: commits.commit_acknowledged(self._wire, member, positions))
         for log, channel in moved.items():
@@ -163,7 +163,7 @@ class AtLeastOnceCommitter(Committer):
                 continue
             for sent_batch in channel.counted(counts[log]):
                 self._written(channel, sent_batch)
-            # One that has begun elsewhere meanwhile stands where it began; that an opening has ended changes nothing.
+            # A channel opened at another position meanwhile keeps that; the end of an opening changes nothing.
             if channel.committed == before[log]:
                 was_new = channel.is_new
                 channel.note = words[log]
@@ -173,9 +173,9 @@ class AtLeastOnceCommitter(Committer):
         self._is_well()
 
     def _refuse(self, channel: TranslatedChannel, error: BrokerError) -> None:
-        """End the opening of a channel whose topic is not there or closed to us; the others are committed.
+        """End the opening of a channel whose topic is missing or not allowed; the others are committed.
 
-        In a topic that is closed to us stands what was acknowledged: it is not written again before that is committed.
+        A topic that is not allowed still holds the acknowledged records, which are committed before more is written.
         """
         self._refused[channel.place.remote, channel.place.partition] = error.code
         if error.code not in reasons.AUTHORIZATION:
@@ -185,9 +185,9 @@ class AtLeastOnceCommitter(Committer):
             channel.end_opening(*verdict, time.monotonic())
 
     async def _hold(self, why: str) -> None:
-        """Write nothing more before positions can be committed again, or there might be ever more to repeat.
+        """Stop writing until positions can be committed again, to limit how many records may be repeated.
 
-        Under a lease that was lost nothing can be: its channels go on at the positions that were committed.
+        After a lost lease they cannot: the channels then continue at the committed positions.
         """
         self._is_held = True
         try:
@@ -205,7 +205,7 @@ class AtLeastOnceCommitter(Committer):
                 channel.reopen(reason, now)
 
     def _stop_sending(self) -> bool:
-        """Let nothing more be sent, also not by those that have just begun; tell whether answers are outstanding."""
+        """Stop all channels from sending, also newly opened ones; return whether responses are outstanding."""
         for channel in self._channels.values():
             channel.admitted = False
         return any(channel.in_flight for channel in self._channels.values())

@@ -1,7 +1,7 @@
-"""What has positions committed for one task's channels with offsets of their own; what all ways of it have in common.
+"""Base of the committers, which commit the positions of one task's channels with translated offsets.
 
-`transactional` does it in transactions, `at_least_once` without any. Positions stand in the flow's group at the target,
-and are committed in the name of a member of its current generation: a task that lost its partitions cannot.
+`transactional` commits in transactions, `at_least_once` without. Positions are committed offsets of the flow's group at
+the target, committed as a member of its current generation: a task that lost its partitions cannot commit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 PAUSE = 0.002
 RETRY = 0.2
-# Nobody waits longer for a producer: whoever waits keeps others out.
+# Seconds that an opening waits for a producer id; a longer wait would delay other openings.
 PRODUCER_PATIENCE = 3.0
 _LONGEST_RETRY = 5.0
 _MOST_FAILURES = 10
@@ -51,16 +51,16 @@ NOT_YET = frozenset(
 
 
 class UncertainOutcome(Exception):
-    """It is not certain what was written, or who may commit it."""
+    """It is uncertain what was written, or whether this member may commit it."""
 
 
 class CommitContext(NamedTuple):
     """How positions are committed.
 
     Attributes:
-        transactional_id: nobody else uses it while this process lives; empty where there are no transactions.
-        syncs_topic: where to write which offsets the records have on both sides.
-        interval: for how many seconds records gather before their positions are committed.
+        transactional_id: used only by this task while its process lives; empty without transactions.
+        syncs_topic: the topic of offset syncs.
+        interval: seconds between commits.
         remote_topic: returns the name of an original's copy.
     """
 
@@ -71,7 +71,7 @@ class CommitContext(NamedTuple):
 
 
 class SyncWriter(NamedTuple):
-    """Who writes offset syncs; by default nobody in particular."""
+    """The producer of offset syncs; by default without a producer id."""
 
     producer_id: int = -1
     epoch: int = -1
@@ -80,23 +80,23 @@ class SyncWriter(NamedTuple):
 
 
 class Committer(ABC):
-    """What commits for one task in one round.
+    """Commits for one task in one round.
 
     Args:
         loop: the task's loop.
         wire: to the target; breaks when the lease is lost.
         terms: how it commits.
-        lease: of this task: who it is in its group now.
+        lease: the lease of this task, with its membership in the group.
         offer: called with channels that may send now.
-        written: called with each parcel whose position is committed.
+        written: called with each batch whose position is committed.
 
     Attributes:
-        bell: rung when a channel may want something.
-        closing: whether the round ends: nobody is given a producer any more.
-        stopped: whether to commit what there is, and end.
+        bell: rung when a channel may need the committer.
+        closing: whether the round ends: no channel gets a producer any more.
+        stopped: whether to commit a last time and end.
     """
 
-    # What cannot be done while nobody is given a producer.
+    # What cannot be done while channels get no producer; part of a message.
     _waited_for: ClassVar[str]
 
     def __init__(
@@ -124,46 +124,46 @@ class Committer(ABC):
 
     @property
     def transactional_id(self) -> str:
-        """Of the producer; empty where there are no transactions."""
+        """The producer's transactional id; empty without transactions."""
         return self._terms.transactional_id
 
     @property
     def member(self) -> Membership:
-        """Who this task is in its group now."""
+        """The task's current membership in the group."""
         return self._lease.membership
 
     @property
     def channels(self) -> Collection[TranslatedChannel]:
-        """All that it takes care of."""
+        """The channels that it commits for."""
         return self._channels.values()
 
     def add(self, channel: TranslatedChannel) -> None:
-        """Take care of a channel from now on."""
+        """Commit for a channel from now on."""
         self._channels[channel.place.remote, channel.place.partition] = channel
 
     @abstractmethod
     def failed(self, channel: Channel) -> None:
-        """Take note that it is not certain what was written of `channel`."""
+        """Handle that it is uncertain which records of `channel` were written."""
 
     @abstractmethod
     async def producer(self, channel: TranslatedChannel) -> tuple[int, int]:
         """Return the producer's id and epoch, once nothing uncommitted of `channel` is left.
 
         Raises:
-            ConnectionLost: the round ends, or there is trouble that lasts.
-            Disagreement: we may not have one.
+            ConnectionLost: the round ends, or an error lasts.
+            Disagreement: the principal may not have one.
         """
 
     @abstractmethod
     async def run(self) -> None:
-        """Commit until `stopped`, and what there is then, too."""
+        """Commit until `stopped`, and a last time then."""
 
     async def _have_patience(self, deadline: float) -> None:
-        """Wait a moment for a producer, but not beyond `deadline` (monotonic seconds): then say what the trouble is.
+        """Wait a moment for a producer; after `deadline` (monotonic seconds) raise the last error.
 
         Raises:
-            ConnectionLost: the round ends, so nobody is given one any more; or there is trouble that lasts.
-            Disagreement: we may not have one.
+            ConnectionLost: the round ends, or an error lasts.
+            Disagreement: the principal may not have one.
         """
         if self.closing:
             message = "the round ends"
@@ -178,27 +178,27 @@ class Committer(ABC):
         await self._loop.sleep(PAUSE)
 
     def _why_no_producer(self, error: BrokerError) -> Disagreement:
-        """Return why we may have no producer."""
+        """Return the refusal of a producer."""
         if error.code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
             return Disagreement.refused(error, "READ", f"group {self.member.group}")
         return Disagreement.refused(error, "WRITE", f"transactional id {self.transactional_id}")
 
     async def _back_off(self) -> None:
-        """Wait before the next try, longer each time, until something is committed."""
+        """Wait before the next try, longer each time; a successful commit resets it."""
         await self._loop.sleep(min(RETRY * 2**self._failures, _LONGEST_RETRY))
         self._failures = min(self._failures + 1, _MOST_FAILURES)
 
     def _is_well(self) -> None:
-        """Take note that positions were committed: the trouble before is over."""
+        """Reset errors and backoff after a successful commit."""
         self._trouble = None
         self._failures = 0
 
     async def _syncs_topic(self) -> TopicInfo:
-        """Return the topic that offset syncs are written to, with its leader.
+        """Return the topic of offset syncs, with its leader.
 
         Raises:
             ConnectionLost: no answer.
-            Doubt: it is not there.
+            UncertainOutcome: it is not there.
         """
         topic = self._terms.syncs_topic
         info = (await self._wire.topics([topic]))[topic]
@@ -215,7 +215,7 @@ class Committer(ABC):
 
         Raises:
             ConnectionLost: no answer.
-            Doubt: the topic did not take them.
+            UncertainOutcome: the topic did not take them.
         """
         producer_id, epoch, sequence, transactional_id = writer
         for portion in offset_syncs.portions(found, _SYNCS_AT_ONCE):
@@ -233,15 +233,15 @@ class Committer(ABC):
         return sequence
 
     async def _when_ready(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask again while a coordinator is not ready."""
+        """Repeat a request while a coordinator is not ready."""
         return await when_ready(self._loop, ask, NOT_YET, _PATIENCE)
 
     def _holding(self) -> Membership:
-        """Return who this task is in its group.
+        """Return the task's membership in its group.
 
         Raises:
-            Doubt: the lease was lost since what is to be committed was written: somebody else may have gone on, and a
-                membership of today must not commit what was written under the one before.
+            UncertainOutcome: the lease was lost since the records were written: another task may have continued, and
+                the present membership must not commit what was written under the former one.
         """
         if self._lease.losses != self._losses:
             message = "the lease was lost meanwhile"

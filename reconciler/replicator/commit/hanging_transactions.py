@@ -1,10 +1,10 @@
-"""Transactions that are over and seem open in a partition: the marker that ends them there is missing.
+"""Hanging transactions: transactions that are complete, but open in a partition because their marker is missing there.
 
-Kafka 4.3.0 and 4.3.1 leave it out where nobody leads the partition when it is written (KAFKA-20734). Readers of
-committed records then wait for ever, and the marker of the producer's next transaction would decide over both: what was
-aborted, and is written again, would count as well. So `translated` has it written before a channel goes on.
+Kafka 4.3.0 and 4.3.1 leave a marker out while its partition has no leader (KAFKA-20734). Consumers with read_committed
+then wait for ever, and the marker of the producer's next transaction would apply to both: records that were aborted,
+and are written again, would count as well. So `translated` writes the marker before a channel continues.
 
-Others are open: owners that are dead have left them so. `translated` has them aborted first.
+Other transactions are really open, left by owners that died. `translated` aborts them first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ async def unended(wire: Wire, place: Place, target: TopicInfo, producer_ids: fro
     """Return the producers of ours that seem to have a transaction open in a remote partition.
 
     Raises:
-        Disagreement: we may not look.
+        Disagreement: the principal may not read the partition's producers.
         ConnectionLost: no answer.
     """
     return [one for one in await _open(wire, place, target) if one.producer_id in producer_ids]
@@ -31,23 +31,23 @@ async def unended(wire: Wire, place: Place, target: TopicInfo, producer_ids: fro
 async def fence_the_dead(
     wire: Wire, place: Place, target: TopicInfo, mine: str, producer_id: int
 ) -> list[tuple[int, int]]:
-    """Abort what owners before us have left open in a remote partition, also where no position names them.
+    """Abort transactions that former owners left open in a remote partition, also where no position names them.
 
-    One that dies before it has committed any position of the partition is named nowhere but in the log. Until its
-    transaction's time-out readers of committed records would wait, and with a position in it so would its successor.
+    An owner that dies before it commits a position of the partition is named only in the log. Until its transaction
+    times out, consumers with read_committed would wait, and the next owner, too, if the transaction holds a position.
 
     Args:
         wire: to the target.
-        place: the partition, which is ours now.
+        place: the partition, which this task owns now.
         target: its topic.
         mine: our own transactional id.
         producer_id: of our own producer.
 
     Returns:
-        The producers that are fenced, with the epochs that they have now.
+        The fenced producers, with their current epochs.
 
     Raises:
-        Disagreement: we may not look.
+        Disagreement: the principal may not read the partition's producers.
         ConnectionLost: no answer.
         BrokerError: refused, or the markers are not written yet.
     """
@@ -55,7 +55,7 @@ async def fence_the_dead(
     if not others:
         return []
     names = await names_of(wire, others)
-    # Those of other flows, and of programs of others, are not ours to end.
+    # Transactions of other flows and of other programs are left alone.
     fenced = [
         await settle(wire, name) for name in names.values() if name != mine and ProducerNames.is_one_flow(name, mine)
     ]
@@ -68,7 +68,7 @@ async def _open(wire: Wire, place: Place, target: TopicInfo) -> list[ProducerSta
         producers = await wire.producers(leader.node, place.remote, place.partition)
     except BrokerError as error:
         if error.code == ErrorCode.UNSUPPORTED_VERSION:
-            # Brokers before 2.8 cannot say; they leave no marker out.
+            # Brokers before 2.8 lack DescribeProducers; they leave no marker out.
             return []
         # DescribeProducers needs READ (KIP-664).
         raise Disagreement.refused(error, "READ", f"topic {place.remote}") from None
@@ -76,7 +76,7 @@ async def _open(wire: Wire, place: Place, target: TopicInfo) -> list[ProducerSta
 
 
 async def end(wire: Wire, place: Place, target: TopicInfo, found: ProducerState, committed: bool) -> None:
-    """Write the marker that is missing.
+    """Write the missing marker of a hanging transaction.
 
     Args:
         wire: to the target.
@@ -86,7 +86,7 @@ async def end(wire: Wire, place: Place, target: TopicInfo, found: ProducerState,
         committed: whether the transaction was committed.
 
     Raises:
-        Disagreement: we may not.
+        Disagreement: the principal may not write it.
         ConnectionLost: no answer.
     """
     markers = Markers(
@@ -101,23 +101,23 @@ async def end(wire: Wire, place: Place, target: TopicInfo, found: ProducerState,
     verb = "committed" if committed else "aborted"
     text = (
         f"the transaction at offset {found.opened_at:,} of {place.remote}/{place.partition} was {verb}, and its marker "
-        "is missing (KAFKA-20734): readers of committed records see nothing behind it; allow ALTER on the target "
+        "is missing (KAFKA-20734): consumers with read_committed cannot read beyond it; allow ALTER on the target "
         "cluster, and it is written"
     )
     await write_missing(wire, target.partitions[place.partition].node, markers, text)
 
 
 async def write_missing(wire: Wire, node: int, markers: Markers, text: str) -> None:
-    """Write a marker that is missing, at the leader of its partition.
+    """Write a missing marker at the leader of its partition.
 
     Args:
         wire: to the target.
         node: the leader.
         markers: what to write.
-        text: what to say where it must not be written.
+        text: the reason to raise where it is not allowed.
 
     Raises:
-        Disagreement: AB228, we may not.
+        Disagreement: AB228, the principal may not write it.
         ConnectionLost: no answer.
         BrokerError: refused for another reason.
     """

@@ -1,8 +1,8 @@
-"""Recall: the position of a copy whose group has lost it, as the last offset sync of the partition tells it.
+"""Recovers the position of a copy whose group has lost it, from the last offset sync of the partition.
 
-Groups forget positions: somebody deletes them, or they expire while nothing runs. The topic of offset syncs keeps each
-partition's last one for ever, and `transactional` writes into each transaction with records of a partition a sync that
-says the position committed with it. `translated` asks here before it gives a copy up.
+Committed positions can be deleted by an operator, or expire while nothing runs. The compacted topic of offset syncs
+keeps each partition's last sync, and `transactional` writes into each transaction with records of a partition a sync
+that holds the position committed with it. `translated` uses it before it gives a copy up.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from reconciler.wire import EARLIEST, LATEST, BrokerError, ErrorCode, Loop, Topi
 from reconciler.wire.requests.commits import CommittedPosition, Log
 
 _PAUSE = 0.05
-# Whoever writes syncs ends the transaction right after them, unless it is dead.
+# Tries before an open transaction in the topic is given up: a living task ends it right after its syncs.
 _PATIENCE = 40
 
 
 class PositionUnknown(Exception):
-    """The last offset sync says no position that could be gone on from."""
+    """The last offset sync holds no position of this copy."""
 
 
 class PositionRecovery:
-    """What the last offset syncs say, of all partitions whose originals are in one cluster.
+    """Positions in the last offset syncs of all partitions whose originals are in one cluster.
 
     Args:
         loop: the task's loop.
@@ -50,7 +50,7 @@ class PositionRecovery:
         self._forget(None)
 
     def _forget(self, topic_id: object) -> None:
-        """Begin anew; what was read before counts until a reading is complete."""
+        """Start reading again from the beginning; earlier results count until that is complete."""
         self._topic_id = topic_id
         self._at = 0
         self._found: dict[Log, OffsetSync] = {}
@@ -60,23 +60,23 @@ class PositionRecovery:
 
         Args:
             place: the partition.
-            known: what is remembered of the copy in the remote topic of today.
+            known: the record of the copy in the present remote topic.
 
         Raises:
-            NotTold: nothing can be relied on that says it.
-            Disagreement: that cannot be told now, or must not.
+            PositionUnknown: no reliable sync holds it.
+            Disagreement: the syncs cannot be read now, or are not allowed.
             ConnectionLost: no answer.
         """
-        # A group that is gone had positions of many partitions.
+        # A lost group had positions of many partitions: one read serves all.
         await self._reading.refresh()
         return position_of(self._last.get((place.topic, place.partition)), known)
 
     async def committed_by(self, transactional_id: str) -> dict[Log, CommittedPosition]:
-        """Return the positions that last syncs say were committed in the transactions of one name, by original.
+        """Return the positions in last syncs that were committed under one transactional id, by original.
 
         Raises:
-            NotTold: the topic of the syncs cannot be read.
-            Disagreement: that cannot be told now, or must not.
+            PositionUnknown: the topic of the syncs cannot be read.
+            Disagreement: the syncs cannot be read now, or are not allowed.
             ConnectionLost: no answer.
         """
         await self._reading.refresh()
@@ -88,7 +88,7 @@ class PositionRecovery:
         }
 
     async def _read_all(self) -> None:
-        """Read all that is committed by now; what was read before is not read again."""
+        """Read all syncs committed by now that were not read before."""
         topic = self._topic
         info = (await self._wire.topics([topic]))[topic]
         if info.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -107,7 +107,7 @@ class PositionRecovery:
             first = await self._wire.offset(leader.node, topic, 0, EARLIEST)
             end = await self._wire.offset(leader.node, topic, 0, LATEST)
             if self._at > end:
-                # Its leader has lost what was read.
+                # The leader has lost records that were read.
                 self._forget(info.topic_id)
             self._at = max(self._at, first)
             await self._read_upto(info, end)
@@ -115,17 +115,17 @@ class PositionRecovery:
         except BrokerError as error:
             raise Disagreement.refused(error, "READ", f"topic {topic}") from None
         except UnreadableBatch as error:
-            # It may be whole at another leader, or the next time.
+            # Another leader, or the next read, may return it undamaged.
             raise Disagreement(PartitionState.OPENING, "AB220", f"topic {topic} cannot be read: {error}") from None
         except ValueError as error:
-            # Which of its syncs is the last one nobody can tell.
+            # It is then unknown which sync is the last one.
             message = f"topic {topic} cannot be read: {error}"
             raise PositionUnknown(message) from None
 
     async def _read_upto(self, info: TopicInfo, end: int) -> None:
         patience = _PATIENCE
         while self._at < end:
-            # The connection is the committer's, too: it must not wait behind a long poll.
+            # The committer uses this connection, too, and must not wait behind a long poll.
             answer = await read(self._wire, info, 0, self._at, committed=True, wait_ms=0)
             before = self._at
             for item in sift(split(answer.records), before, answer.aborted):
@@ -140,11 +140,11 @@ class PositionRecovery:
             if self._at > before:
                 continue
             if answer.last_stable_offset >= end:
-                # Compaction has taken what stood there.
+                # Compaction has removed the rest.
                 self._at = end
                 return
             if not patience:
-                # What is open may become the last word on a partition.
+                # The open transaction may hold the last sync of a partition.
                 text = f"a transaction in {info.name} is not ended yet"
                 raise Disagreement(PartitionState.OPENING, "AB220", text)
             patience -= 1
@@ -152,15 +152,15 @@ class PositionRecovery:
 
 
 def position_of(sync: OffsetSync | None, known: CopyRecord) -> CommittedPosition:
-    """Return the position that a partition's last sync tells.
+    """Return the position in a partition's last sync.
 
     Args:
-        sync: the last one; whoever wrote it has the last word, too, where it says no position: then somebody went on
-            with the copy behind all positions that were told before.
-        known: what is remembered of the copy.
+        sync: the last one. If it holds no position, earlier ones do not count: another program has continued the copy
+            beyond them.
+        known: the record of the copy.
 
     Raises:
-        NotTold: it tells none of this copy.
+        PositionUnknown: it holds no position of this copy.
     """
     if sync is None:
         message = "there is none"
@@ -169,11 +169,11 @@ def position_of(sync: OffsetSync | None, known: CopyRecord) -> CommittedPosition
         message = "it was not written in a transaction of this copy"
         raise PositionUnknown(message)
     note = OffsetMetadata.parse(sync.position.note)
-    # With a topic brokers delete the positions in it: where they have no ids it may just have been made anew.
+    # Brokers delete a topic's committed positions with it: without topic ids the topic may have been recreated.
     if note.target_id is None or note.target_id != known.target_id:
-        message = "it speaks of another remote topic"
+        message = "it is of another remote topic"
         raise PositionUnknown(message)
     if differ(note.source_id, known.source_id):
-        message = "it speaks of another source topic"
+        message = "it is of another source topic"
         raise PositionUnknown(message)
     return sync.position

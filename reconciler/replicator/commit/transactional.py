@@ -1,11 +1,11 @@
-"""The committer: one task's transactions, one after the other, for all its channels with offsets of their own.
+"""The transactions of one task, one after the other, for all its channels with translated offsets.
 
-A transaction holds records and the positions behind them, so that either both are there or neither is. It begins with
-the first channel that has something to send, takes in others as they come, and is committed after a while. What cannot
-be certain (a lost answer, a moved leader) aborts it: its channels go on at the positions that were committed.
+A transaction holds records and the positions behind them, so that both count or neither. It begins with the first
+channel that has a batch to send, admits others as they have one, and is committed after an interval. Any uncertainty (a
+lost response, a moved leader) aborts it: its channels continue at the committed positions.
 
-Who may commit is decided by the group: a position is committed in the name of a member of its current generation
-(KIP-447), so a task that lost its partitions cannot.
+Positions are committed as a member of the group's current generation (KIP-447), so a task that lost its partitions
+cannot commit.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from reconciler.wire.requests.transactions import Transactor, settle
 
 _LOG = logging.getLogger(__name__)
 _MOST_BYTES = 512 * 2**20
-# Positions that moved over offsets without records are committed as seldom.
+# Seconds between commits of positions that only moved over offsets without records.
 _GAPS_EVERY = 5.0
 _IDLE = 0.5
-# Markers are written right after the end of a transaction is answered.
+# Seconds after which markers are checked; brokers write them right after EndTxn is answered.
 _QUIET = 2.0
 _MARKER_PATIENCE = 5.0
 
@@ -76,14 +76,14 @@ class TransactionalCommitter(Committer):
         self._doubt: str | None = None
         # The topic of the offset syncs that the open transaction holds, with its leader.
         self._syncs_at: TopicInfo | None = None
-        # One partition whose position the transaction before holds.
+        # One partition whose position the previous transaction holds.
         self._last_moved: Log | None = None
-        # The channels of which a transaction was committed that they have had no other since, and when to look at them.
+        # Channels without a transaction since their last commit, and when to check their markers.
         self._quiet: set[TranslatedChannel] = set()
         self._look_at = math.inf
 
     def failed(self, channel: Channel) -> None:
-        """Abort the open transaction, as what it holds of `channel` is not certain."""
+        """Abort the open transaction, as it is uncertain which records of `channel` it holds."""
         place = channel.place
         self._doubt = self._doubt or f"it is not certain what was written to {place.remote}/{place.partition}"
         self.bell.ring()
@@ -114,16 +114,16 @@ class TransactionalCommitter(Committer):
                 if self.stopped:
                     await self._leave_nothing_open()
                     return
-                # What is aborted stays in the target's log: trouble that lasts must not fill it.
+                # Aborted records stay in the target's log: a lasting error must not fill it.
                 await self._back_off()
 
     async def _leave_nothing_open(self) -> None:
-        """Abort what may be open, or readers of committed records would wait for it to time out."""
+        """Abort what may be open, or consumers with read_committed would wait until it times out."""
         with contextlib.suppress(ConnectionLost, BrokerError, Disagreement, UncertainOutcome):
             await self._settle()
 
     async def _turn(self) -> None:
-        """Let channels in, commit what is due, or wait for either."""
+        """Admit channels, commit what is due, or wait for either."""
         now = time.monotonic()
         wanting = [c for c in self._channels.values() if c.wants_admission]
         if wanting:
@@ -146,7 +146,7 @@ class TransactionalCommitter(Committer):
         return any(self._moved())
 
     def _moved(self) -> Iterable[TranslatedChannel]:
-        """Yield the channels whose positions are to be committed: what the transaction holds, and moves over gaps."""
+        """Yield the channels whose positions are to be committed: those in the transaction, or moved over gaps."""
         for channel in self._channels.values():
             certain = channel in self._inside or (channel.state is PartitionState.RUNNING and not channel.in_flight)
             if channel.is_behind and certain:
@@ -165,15 +165,15 @@ class TransactionalCommitter(Committer):
         self._quiet.difference_update(wanting)
         await self._look_for_markers(wanting, producer)
         for channel in wanting:
-            # Meanwhile its opening may have ended: the transaction then holds nothing of it.
+            # Its opening may have ended meanwhile: the transaction then holds nothing of it.
             channel.admitted = channel.state is PartitionState.RUNNING
         self._offer([channel for channel in wanting if channel.admitted])
 
     async def _look_for_markers(self, channels: Sequence[TranslatedChannel], producer: Transactor) -> None:
-        """End the openings of channels where the transaction before seems open yet: `translated` sees to its marker.
+        """End the openings of channels where the previous transaction is still open: `translated` writes its marker.
 
-        A partition that was let in again has written nothing since. The coordinator adds to a transaction only when all
-        markers of the one before are written, or will never be (`hanging_transactions`).
+        A partition admitted again has written nothing since. The coordinator adds partitions to a transaction only when
+        all markers of the previous one are written, or never will be (`hanging_transactions`).
         """
         by_node: dict[int, list[TranslatedChannel]] = defaultdict(list)
         for channel in channels:
@@ -189,9 +189,9 @@ class TransactionalCommitter(Committer):
                     channel.reopen(reason, time.monotonic())
 
     async def _look_again(self) -> None:
-        """Look for the markers of channels that have had no other transaction for a while, and of their positions.
+        """Check the markers of channels without a transaction for a while, and those of their positions.
 
-        While nothing follows, readers of committed records would miss for ever what the last transaction holds.
+        Without a next transaction, consumers with read_committed would never read the records of the last one.
         """
         self._look_at, quiet, self._quiet = math.inf, self._quiet, set()
         if self._began is None:
@@ -199,9 +199,9 @@ class TransactionalCommitter(Committer):
             await self._look_at_positions()
 
     async def _look_at_positions(self) -> None:
-        """Make sure that the positions of the transaction before count: their marker is awaited.
+        """Wait until the positions of the previous transaction count.
 
-        It is there, or will never be, once this transaction has begun. The next one's would decide over both.
+        Once this transaction has begun, their marker is written or never will be; the next marker would apply to both.
 
         Raises:
             BrokerError: UNSTABLE_OFFSET_COMMIT: it is missing.
@@ -212,10 +212,10 @@ class TransactionalCommitter(Committer):
             await when_ready(self._loop, ask, NOT_YET | {ErrorCode.UNSTABLE_OFFSET_COMMIT}, _MARKER_PATIENCE)
 
     async def _end_positions(self) -> None:
-        """Have the marker written that is missing behind positions of a transaction which is over.
+        """Write a missing marker behind the positions of a complete transaction.
 
         Raises:
-            Disagreement: that cannot be told now, or must not be.
+            Disagreement: that cannot be decided now, or is not allowed.
         """
         member = self._holding()
         logs = [(channel.place.remote, channel.place.partition) for channel in self._channels.values()]
@@ -227,11 +227,11 @@ class TransactionalCommitter(Committer):
                 await end_positions(self._wire, recovery, member, self.transactional_id, self._terms.remote_topic)
             elif error.code not in reasons.AUTHORIZATION:
                 raise
-            # What is not allowed, each channel's opening says.
+            # A missing permission is reported by each channel's opening.
 
     @staticmethod
     def _refuse(channels: Iterable[TranslatedChannel], refused: PartitionsRefused, operation: str) -> None:
-        """End the openings of the channels whose topics are not there or closed to us; the others ask again."""
+        """End the openings of channels whose topics are missing or not allowed; the others are admitted later."""
         now = time.monotonic()
         for channel in channels:
             remote = channel.place.remote
@@ -240,7 +240,7 @@ class TransactionalCommitter(Committer):
                 channel.end_opening(*reasons.why_refused(BrokerError(code), operation, f"topic {remote}"), now)
 
     async def _commit(self) -> None:
-        """Commit the open transaction, if there is one or positions have moved without."""
+        """Commit the open transaction, or positions that have moved without one."""
         await self._drain()
         if self._doubt is not None:
             raise UncertainOutcome(self._doubt)
@@ -252,14 +252,14 @@ class TransactionalCommitter(Committer):
         producer = self._owned()
         await self._sync(producer, moved)
         if moved:
-            # From here on a loss makes this generation an old one, in whose name nobody can commit.
+            # If the lease is lost from here on, the coordinator refuses commits of this generation.
             member = self._holding()
             await self._look_at_positions()
             await self._when_ready(lambda: commits.add_offsets(self._wire, producer, member.group))
             try:
                 await self._when_ready(lambda: commits.commit_positions(self._wire, producer, member, moved))
             except PartitionsRefused as refused:
-                # The next transaction goes without them: they may be none of those that it holds records of.
+                # The next transaction leaves them out: it need not hold records of theirs.
                 self._refuse(going, refused, "READ")
                 raise
         await self._look_at_leaders()
@@ -274,16 +274,16 @@ class TransactionalCommitter(Committer):
             for sent_batch in channel.settled():
                 self._written(channel, sent_batch)
         for channel, opening, position in openings:
-            # One that has begun elsewhere meanwhile stands where it began.
+            # A channel opened at another position meanwhile keeps that.
             if channel.opening == opening:
                 channel.remember(position)
         self._is_well()
 
     async def _sync(self, producer: Transactor, moved: Mapping[Log, CommittedPosition]) -> None:
-        """Write into the transaction where its records stand, and the positions, which groups forget.
+        """Write offset syncs into the transaction, with the positions, which a group can lose.
 
         Raises:
-            Doubt: the topic for that is not there, or did not take it.
+            UncertainOutcome: the topic for that is not there, or did not take it.
         """
         found: list[OffsetSync] = []
         for channel in self._inside:
@@ -303,7 +303,7 @@ class TransactionalCommitter(Committer):
         self._syncs_at = info
 
     async def _drain(self) -> None:
-        """Let nothing more into the transaction, and wait for the answers to what is on its way."""
+        """Admit nothing more to the transaction, and wait for outstanding responses."""
         for channel in self._inside:
             channel.admitted = False
         while any(channel.in_flight for channel in self._inside):
@@ -312,13 +312,13 @@ class TransactionalCommitter(Committer):
     async def _look_at_leaders(self) -> None:
         """Make sure that every partition of the transaction has a leader, those of positions and syncs included.
 
-        Kafka 4.3.0 and 4.3.1 leave a marker out where there is none (KAFKA-20734): the records would never be seen, and
-        the positions never count. And brokers before 4.1 are sent records for a topic's name: one that was made anew
-        takes them.
+        Kafka 4.3.0 and 4.3.1 leave a marker out where there is none (KAFKA-20734): records would never be readable, and
+        positions never count. And brokers before 4.1 get produce requests by topic name, which a recreated topic
+        accepts.
 
         Raises:
-            Doubt: one has none, or another one than the records were sent to; or is of another topic.
-            BrokerError: nobody leads the group's.
+            UncertainOutcome: a partition has no leader, or another one than records were sent to; or its topic changed.
+            BrokerError: the group's partition has no leader.
         """
         await self._when_ready(lambda: self._wire.coordinator(self.member.group, GROUP))
         sent_to = {
@@ -339,25 +339,25 @@ class TransactionalCommitter(Committer):
         for channel in self._inside:
             name = channel.place.remote
             if channel.written and channel.sides and differ(channel.sides.target_id, topics[name].topic_id):
-                message = f"topic {name} was deleted and made anew"
+                message = f"topic {name} was deleted and created again"
                 raise UncertainOutcome(message)
 
     async def _abort(self, why: str) -> None:
-        """Give the transaction up: its channels go on at the positions that were committed."""
+        """Give the transaction up: its channels continue at the committed positions."""
         _LOG.debug("aborts its transaction: %s", why)
         self._producer = None
         await self._drain()
         reason, now = Reason("AB220", f"the transaction was aborted: {why}"), time.monotonic()
         for channel in self._inside:
             channel.forget()
-            # A channel that is parked stays so; where it stands is asked for when it is tried again.
+            # A parked channel stays parked; its position is read again when it is tried again.
             if channel.state is PartitionState.RUNNING:
                 channel.reopen(reason, now)
         self._inside.clear()
         self._began = self._syncs_at = None
 
     async def _settle(self) -> None:
-        """Get a producer's id and epoch; whatever was open under its name is aborted then."""
+        """Get a producer id and epoch (InitProducerId), which aborts any open transaction of this transactional id."""
         await self._wire.connect()
         self._losses = self._lease.losses
         producer = await self._when_ready(lambda: settle(self._wire, self.transactional_id))

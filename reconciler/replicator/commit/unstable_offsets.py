@@ -1,11 +1,11 @@
-"""Positions whose transaction is over and that seem open: the marker in the log of positions is missing.
+"""Positions of a complete transaction that stay unstable, because its marker is missing in `__consumer_offsets`.
 
-Kafka 4.3.0 and 4.3.1 leave a marker out where its partition has no leader when it is to be written (KAFKA-20734). For
-`__consumer_offsets` that means: OffsetFetch answers UNSTABLE_OFFSET_COMMIT for ever, and the marker of the producer's
-next transaction would decide over both. So it is written before the next one begins.
+Kafka 4.3.0 and 4.3.1 leave a marker out while its partition has no leader (KAFKA-20734). In `__consumer_offsets` this
+means that OffsetFetch answers UNSTABLE_OFFSET_COMMIT for ever, and that the marker of the producer's next transaction
+would apply to both. So the missing marker is written before the next transaction begins.
 
-Whether that transaction was committed the offset syncs show: they are in the same transaction, in a topic of their own,
-and the last one of each partition holds the position that was committed with it (`position_recovery`).
+The offset syncs show whether that transaction was committed: they are in the same transaction, in another topic, and
+the last one of each partition holds the position that was committed with it (`position_recovery`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TO_ALLOW = f"allow READ on topic {_POSITIONS} and ALTER on the target cluster, 
 async def end_positions(
     wire: Wire, recovery: PositionRecovery, who: Membership, mine: str, remote_topic: Callable[[str], str]
 ) -> bool:
-    """Write the markers of positions that are missing.
+    """Write missing markers of positions.
 
     Args:
         wire: to the target.
         recovery: positions that offset syncs hold.
-        who: member of the group whose positions they are.
+        who: a member of the group whose positions they are.
         mine: a transactional id of the flow.
         remote_topic: returns the name of an original's copy by the flow.
 
@@ -44,7 +44,7 @@ async def end_positions(
         Whether any was written.
 
     Raises:
-        Disagreement: it cannot be told whether one is missing, or what it should say, or it must not be written.
+        Disagreement: it cannot be decided whether one is missing or of which type, or writing it is not allowed.
         ConnectionLost: no answer.
         BrokerError: refused.
     """
@@ -83,10 +83,10 @@ async def _partition(wire: Wire, group: str) -> int:
 
 
 async def _missing(wire: Wire, who: Membership, mine: str, number: int) -> list[tuple[ProducerState, str]]:
-    """Return the producers of the flow, with their names, whose transaction is over and open in the log of positions.
+    """Return the flow's producers, with ids, whose transaction is complete and open in the positions' log.
 
-    A coordinator calls a transaction complete when its markers are written. One that is open before and after it was
-    called so is the same, and has none.
+    A coordinator reports a transaction as complete when its markers are written. One that is open before and after that
+    report is the same transaction, and its marker is missing.
     """
     before = await _open(wire, who, number)
     names = await ended_of(wire, before)
@@ -104,7 +104,7 @@ async def _open(wire: Wire, who: Membership, number: int) -> dict[int, ProducerS
         found = await wire.producers(who.node, _POSITIONS, number)
     except BrokerError as error:
         if error.code == ErrorCode.UNSUPPORTED_VERSION:
-            # Brokers before 2.8 cannot say; they leave no marker out.
+            # Brokers before 2.8 lack DescribeProducers; they leave no marker out.
             return {}
         if reasons.why_refused(error, "READ", f"topic {_POSITIONS}")[0] is _PARKED:
             raise _cannot_tell(who.group) from None
@@ -115,10 +115,10 @@ async def _open(wire: Wire, who: Membership, number: int) -> dict[int, ProducerS
 async def _was_committed(
     wire: Wire, recovery: PositionRecovery, who: Membership, name: str, remote_topic: Callable[[str], str]
 ) -> bool:
-    """Tell whether the transaction that seems open was committed: then syncs are ahead of the positions.
+    """Return whether the transaction was committed: then syncs are ahead of the stable positions.
 
-    Positions that moved over offsets without records have no sync; to lose them loses nothing. What is read later is
-    newer: so the syncs are read first.
+    Positions that moved over offsets without records have no sync, and losing them loses nothing. The syncs are read
+    first, so that the positions are the newer of the two.
     """
     try:
         told = await recovery.committed_by(name)
@@ -135,7 +135,7 @@ async def _was_committed(
 
 
 def _is_newer(told: OffsetMetadata, at: OffsetMetadata) -> bool:
-    """Tell whether what a sync says was committed behind a position, in the same remote topic."""
+    """Return whether a sync's position was committed after another one, in the same remote topic."""
     return told.target_id == at.target_id and told.began > at.began
 
 

@@ -1,7 +1,7 @@
-"""Where the original and its copy agree: which source offset comes next at the copy's log end, or why nobody can tell.
+"""Compares an original with its copy, and finds the source offset that comes next at the copy's log end.
 
-`identical` asks before anything is written behind existing records. The newest record of the copy is compared with the
-original's; transaction markers behind it must fill a gap of the original, and those too many make a shifted run.
+`identical` calls it before anything is written behind existing records. The newest record of the copy is compared with
+the original's; transaction markers behind it must fill a gap of the original, and excess markers make a shifted run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reconciler.wire import BrokerError, TopicInfo, Wire
 
 
 class Disagreement(Exception):
-    """The channel cannot be opened now: carries what to do with it."""
+    """The channel cannot be opened now; `verdict` is its new state and the reason."""
 
     def __init__(self, state: PartitionState, code: str, text: str) -> None:
         super().__init__(text)
@@ -30,7 +30,7 @@ class Disagreement(Exception):
 
     @classmethod
     def of(cls, verdict: reasons.Verdict) -> Disagreement:
-        """Return what carries a verdict."""
+        """Return an exception with a verdict."""
         state, reason = verdict
         return cls(state, reason.code, reason.text)
 
@@ -41,7 +41,7 @@ class Disagreement(Exception):
 
 
 class NotYet(Disagreement):
-    """The source does not show enough: a new leader may need some time for that."""
+    """The source's readable end is below the copy's; a new leader may need some time to advance it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(PartitionState.OPENING, "AB210", text)
@@ -59,7 +59,7 @@ class Logs:
         start: the target's log start.
         end: the target's log end.
         tail: how the target's log ends.
-        record: what is remembered of the copy.
+        record: the stored record of the copy.
     """
 
     place: Place
@@ -73,12 +73,12 @@ class Logs:
 
     @property
     def markers(self) -> int:
-        """Where markers begin that stand for gaps of this original; the log end when there are none."""
+        """Where the trailing markers that fill gaps of this original begin; the log end when there are none."""
         return max(self.tail.markers, self.record.ours_from)
 
     @property
     def is_known(self) -> bool:
-        """Whether it is remembered of which source topic it is a copy."""
+        """Whether the copy's source topic is on record."""
         return self.record.source_id is not None
 
     @property
@@ -105,15 +105,15 @@ class Agreement:
         self._target = target
 
     async def reach(self, logs: Logs, wait: bool) -> Run:
-        """Return the run that goes on at the target's log end: its source offset and its shift.
+        """Return the run that continues at the target's log end: its source offset and its shift.
 
         Args:
             logs: both sides, of one source topic as far as that is known.
-            wait: whether markers beyond all that the source shows are a matter of patience.
+            wait: whether to retry when there are markers beyond the source's readable end.
 
         Raises:
-            Disagreement: the logs are not the same, or that cannot be told.
-            NotYet: the source does not show as much as was copied.
+            Disagreement: the logs are not the same, or that cannot be decided.
+            NotYet: the source's readable end is below the copy's.
             ConnectionLost: no answer.
             BrokerError: a broker refuses.
             UnreadableBatch: a batch cannot be read.
@@ -129,8 +129,8 @@ class Agreement:
         visible, is_seen = await self._visible(logs, max(begins, logs.first))
         if is_seen and visible <= begins:
             text = (
-                f"somebody else ended a transaction in {logs.copy}: a marker stands at offset {markers}, where the "
-                f"original has a record at {begins}"
+                f"another producer ended a transaction in {logs.copy}: offset {markers} is a marker, and the original "
+                f"has a record at {begins}"
             )
             raise Disagreement(PartitionState.PARKED, "AB211", text)
         wanted = end - kept_shift(shift)
@@ -141,7 +141,7 @@ class Agreement:
         return Run(position, end - position)
 
     async def _visible(self, logs: Logs, offset: int) -> tuple[int, bool]:
-        """Return the first record from an offset on that was not put aside, and True, as `next_visible` does."""
+        """Return the first visible record from an offset on that was not put aside, as `next_visible` does."""
         try:
             while True:
                 found, is_seen = await next_visible(self._source, logs.source, logs.place.partition, offset)
@@ -152,10 +152,10 @@ class Agreement:
             raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}", "source") from None
 
     async def _compare(self, logs: Logs) -> None:
-        """Compare the newest record of the copy with the original's; where there is none, what is known decides."""
+        """Compare the newest record of the copy with the original's; without one, the copy's record decides."""
         ours = logs.tail.last
         if ours is None or ours.next_offset <= logs.record.ours_from:
-            # What stood below the copy's log start may have been of another log, unless the source has none of it.
+            # Records deleted below the copy's log start may be of another log, unless the source has none there.
             if logs.start > logs.first and not logs.is_known:
                 raise _nothing_in_common(logs)
             return
@@ -199,16 +199,16 @@ class Agreement:
 
 def _different(logs: Logs, offset: int, what: str) -> Disagreement:
     text = (
-        f"{logs.copy} is not a copy of {logs.place.topic}: its record {offset} differs in {what}; the source was made "
-        "anew, or somebody else wrote to the copy"
+        f"{logs.copy} is not a copy of {logs.place.topic}: its record {offset} differs in {what}; the source was "
+        "recreated, or another producer wrote to the copy"
     )
     return Disagreement(PartitionState.PARKED, "AB209", text)
 
 
 def _nothing_in_common(logs: Logs) -> Disagreement:
     text = (
-        f"{logs.name} and its copy {logs.copy} have no record in common below {logs.end}, and it is not known of which "
-        "topic it is a copy: cannot tell whether they are the same log"
+        f"{logs.name} and its copy {logs.copy} have no record in common below {logs.end}, and the copy's source topic "
+        "is not on record: cannot decide whether they are the same log"
     )
     return Disagreement(PartitionState.PARKED, "AB215", text)
 
@@ -216,7 +216,7 @@ def _nothing_in_common(logs: Logs) -> Disagreement:
 def within(record: CopyRecord, start: int, end: int) -> CopyRecord:
     """Return `record` without the runs that lie wholly below the copy's log start, or beyond its end.
 
-    The latter were recorded of what the target has lost since.
+    The latter belong to records that the target has lost since.
     """
     runs = tuple(run for run in record.runs.runs if run.target <= end)
     kept = tuple(run for run, after in pairwise(runs) if after.target > start) + runs[-1:]

@@ -1,4 +1,4 @@
-"""One read for all that ask at the same time: `copy_records` and `position_recovery` serve many takeovers at once."""
+"""One read for all concurrent callers: `copy_records` and `position_recovery` serve many takeovers at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _PAUSE = 0.002
 
 
 class CoalescedRead:
-    """A reading that its callers share.
+    """A read that concurrent callers share.
 
     Args:
         loop: the task's loop.
-        read: reads what there is now.
+        read: reads the current state.
     """
 
     def __init__(self, loop: Loop, read: Callable[[], Awaitable[None]]) -> None:
@@ -26,7 +26,7 @@ class CoalescedRead:
         self._failed: tuple[int, Exception] | None = None
 
     async def refresh(self) -> None:
-        """Come back when a reading has ended that began after this call, and raise what it raised."""
+        """Return when a read that began after this call has ended; raise what it raised."""
         self._asked += 1
         mine = self._asked
         while self._read < mine:

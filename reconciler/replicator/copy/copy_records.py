@@ -1,6 +1,6 @@
-"""What a task remembers of its copies beside their logs: the records of `state.copies`.
+"""The records of a task's copies, stored beside their logs in `state.copies`.
 
-`identical` and `gaps` use it. Reading and writing wait for the cluster in a thread, so that the loop goes on.
+The takeovers and `gaps` use it. Reading and writing wait for the cluster in a thread, so that the loop is not blocked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reconciler.wire import Loop
 
 _PAUSE = 0.002
 
-# What becomes of a record; None is none.
+# Returns the new record from the present one; None if there is none.
 Change = Callable[[CopyRecord | None], CopyRecord]
 
 
@@ -37,7 +37,7 @@ class CopyRecords:
         self._reading = CoalescedRead(loop, lambda: self._beside(self._copies.refresh))
 
     async def refresh(self) -> None:
-        """Read all that was stored before this call; many takeovers at once share one reading.
+        """Read all that was stored before this call; concurrent takeovers share one read.
 
         Raises:
             EnvironmentFault: AB310 or AB311, it cannot be read.
@@ -45,24 +45,24 @@ class CopyRecords:
         await self._reading.refresh()
 
     def get(self, place: Place) -> CopyRecord | None:
-        """Return what is remembered of a partition."""
+        """Return the record of a partition."""
         return self._copies.get(self._flow, place.remote, place.partition)
 
     def of_others(self, place: Place) -> dict[str, CopyRecord]:
-        """Return what is remembered of a partition of other flows, by flow."""
+        """Return the records that other flows have of a partition, by flow."""
         return self._copies.of_others(self._flow, place.remote, place.partition)
 
     def source_id(self, place: Place) -> str | None:
-        """Return of which source topic a partition is remembered as a copy; None while that is not known."""
+        """Return the id of the source topic of a partition's copy; None while it is not on record."""
         record = self.get(place)
         return None if record is None else record.source_id
 
     def ids(self, place: Place) -> Mapping[Ids, Collection[int]]:
-        """Return which partitions of a copy are remembered, by the ids of the topics that they were of."""
+        """Return the partitions of a copy that are on record, by the topic ids in their records."""
         return self._copies.ids(self._flow, place.remote)
 
     async def put(self, place: Place, record: CopyRecord) -> None:
-        """Store a record, and come back when it is stored: only then may be written what it speaks of.
+        """Store a record, and return when it is stored: only then may the log be written that it describes.
 
         Raises:
             EnvironmentFault: AB310 or AB311, it is not stored.
@@ -70,7 +70,7 @@ class CopyRecords:
         await self._beside(lambda: self._copies.put(self._flow, place.remote, place.partition, record))
 
     async def change(self, place: Place, how: Change) -> None:
-        """Store what becomes of a record, and come back when it is stored; changes come one after the other.
+        """Store a changed record, and return when it is stored; changes are made one after the other.
 
         Raises:
             EnvironmentFault: AB310 or AB311, it is not stored.
@@ -78,7 +78,7 @@ class CopyRecords:
         await self._beside(lambda: self._change(place, how, self._copies.put))
 
     def change_later(self, place: Place, how: Change) -> None:
-        """Store what becomes of a record behind the changes that are under way; nothing waits for it."""
+        """Store a changed record after the changes under way, without waiting for it."""
         self._pool.submit(self._change, place, how, self._copies.post)
 
     def _change(self, place: Place, how: Change, store: Callable[[str, str, int, CopyRecord], None]) -> None:
@@ -88,11 +88,11 @@ class CopyRecords:
             store(self._flow, place.remote, place.partition, after)
 
     def hint(self, place: Place, record: CopyRecord) -> None:
-        """Store a record that nothing waits for."""
+        """Store a record without waiting for it."""
         self._copies.post(self._flow, place.remote, place.partition, record)
 
     def close(self) -> None:
-        """Forget everything."""
+        """Close the store."""
         self._pool.shutdown()
         self._copies.close()
 

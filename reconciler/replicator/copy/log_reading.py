@@ -1,6 +1,6 @@
-"""One look into a log: what stands from an offset on. For comparing and checking, never on the way of the data.
+"""Reads once from an offset of a log, to compare and check; never on the data path.
 
-`same_log`, `tail`, `fill`, `padding` and `position_recovery` look through it.
+`same_log`, `log_tail`, `fill`, `padding` and `position_recovery` use it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from reconciler.wire import ConnectionLost, FetchAnswer, FetchAsk, TopicInfo, Wire
 
 _BYTES = 2**20
-# What was just written may not be replicated yet.
+# Records written just before may not be replicated yet.
 _WAIT_MS = 500
 
 

@@ -1,6 +1,6 @@
-"""The newest record of a log, behind which transaction markers may stand, and the next record that readers can see.
+"""Finds the newest record of a log in front of trailing transaction markers, and the next visible record.
 
-`identical` asks: markers at the end of a copy fill a gap of the original, or they are one too many.
+`identical` uses both: markers at the end of a copy fill a gap of the original, or exceed it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def tail(wire: Wire, topic: TopicInfo, partition: int, start: int, end: in
     step = 1
     until = end
     while until > start:
-        # Markers are few or many: looking back twice as far each time reads at most twice what there is.
+        # The number of markers is unknown: doubling the step reads at most twice the log.
         at = max(start, until - step)
         last, reached = await _last_between(wire, topic, partition, at, end)
         if reached < end:
@@ -66,9 +66,9 @@ async def _last_between(wire: Wire, topic: TopicInfo, partition: int, at: int, e
 
 
 async def next_visible(wire: Wire, topic: TopicInfo, partition: int, offset: int) -> tuple[int, bool]:
-    """Return the offset of the first record at or behind `offset` that readers of committed records can see, and True.
+    """Return the offset of the first record at or behind `offset` under read_committed, and True.
 
-    Where there is none yet, the answer is the offset up to which it is known that there is none, and False.
+    Without one, return the offset up to which there is none, and False.
 
     Raises:
         ConnectionLost: no answer.
@@ -83,7 +83,7 @@ async def next_visible(wire: Wire, topic: TopicInfo, partition: int, offset: int
             if isinstance(item, Gap):
                 offset = item.next
                 continue
-            # Compaction also takes records out of the middle of a batch.
+            # Compaction also removes records from the middle of a batch.
             at = first_at(item, offset)
             if at is not None:
                 return at, True

@@ -1,6 +1,6 @@
-"""The names under which a flow's producers are known to the target's coordinators: the same for all owners.
+"""The transactional ids of a flow's producers, the same for every task and run that owns a partition.
 
-`identical` and `fill` ask here.
+The takeovers, `fill` and the committers use them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from reconciler.replicator.partition.shares import Place
 
 @dataclass(frozen=True, slots=True)
 class ProducerNames:
-    """What names a flow's producers.
+    """The transactional ids of one flow.
 
     Attributes:
         topology: name of the topology.
@@ -28,16 +28,16 @@ class ProducerNames:
         return f"{transactional_prefix(self.topology, self.flow)}{place.topic}.{place.partition}"
 
     def heir_id(self, place: Place, end: int) -> str:
-        """Return the transactional id of a partition whose log was handed to us at an end: no producer there has it."""
+        """Return the transactional id for a partition whose log was handed over at `end`; no other producer has it."""
         return f"{self.transactional_id(place)}.{end}"
 
     def committing_id(self, run: str, task: int) -> str:
-        """Return the transactional id of one task of one run: nobody else uses it while the task lives."""
+        """Return the transactional id of one task of one run, which no other process uses while the task lives."""
         return f"{transactional_prefix(self.topology, self.flow)}{run}.{task}"
 
     @staticmethod
     def is_one_flow(one: str, other: str) -> bool:
-        """Tell whether two transactional ids are of one flow: names of topologies and flows have no dots."""
+        """Return whether two transactional ids are of one flow: names of topologies and flows have no dots."""
         return one.split(".")[:3] == other.split(".")[:3]
 
     def filling_id(self, place: Place) -> str:
@@ -45,8 +45,8 @@ class ProducerNames:
         return f"{self.transactional_id(place)}.fill"
 
     def marking_id(self, place: Place) -> str:
-        """Return the transactional id whose producer stands in the markers that we write ourselves.
+        """Return the transactional id whose producer id is in the markers that we write ourselves.
 
-        It never has a transaction: its coordinator's markers would be refused for ever behind ours.
+        It never has a transaction: markers of its coordinator would always be refused after ours.
         """
         return f"{self.transactional_id(place)}.mark"

@@ -1,8 +1,8 @@
-"""Which topic an original is, judged for the topic: a new partition of one that was made anew is no new partition.
+"""Detects recreated source topics for the topic as a whole: partitions of a recreated topic are not new partitions.
 
-`identical` asks before it opens anything. What is remembered of any partition of the copy tells of which topic it holds
-records: partitions that nothing is remembered of, as the topic made anew has more than the former one, and those whose
-copies are empty, go by that. A position that `offsets write` has put into the new topic's log counts for its partition.
+The takeovers call it before they open a channel. The record of any partition of the copy holds the id of the source
+topic; it counts also for partitions without a record (the recreated topic may have more) and for those whose copies are
+empty. A position that `offsets write` has set for the new topic counts for its partition.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from reconciler.wire import LATEST, BrokerError, TopicInfo, Wire
 
 
 def other_partitions(memory: CopyRecords, place: Place, source: TopicInfo, target: TopicInfo) -> Iterator[int]:
-    """Yield the partitions of the copy of which is remembered that they are of another original than today's.
+    """Yield the partitions of the copy whose records name another source topic than the present one.
 
-    Where the partition itself is remembered as of today's, there are none: it was decided to go on with that.
+    Yields none where the record of `place` itself names the present topic: the flow already continues with that.
 
     Args:
-        memory: as it was read last.
+        memory: the copy records, as read last.
         place: one partition of the copy.
-        source: the original as it is today.
-        target: the remote topic as it is today; what was remembered of a former one of its name does not count.
+        source: the present source topic.
+        target: the present remote topic; records of a former one of its name do not count.
     """
     source_id, target_id = topic_id(source), topic_id(target)
     found: list[int] = []
-    # Another thread may note more meanwhile.
+    # Another thread may add records meanwhile.
     for (original, remote), partitions in list(memory.ids(place).items()):
         if differ(remote, target_id):
             continue
@@ -51,21 +51,21 @@ async def refuse_made_anew(
     topics: tuple[TopicInfo, TopicInfo],
     is_decided: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
-    """Refuse to open a partition of a topic made anew while any partition of its copy holds records of the former one.
+    """Refuse to open a partition of a recreated topic while any partition of its copy holds records of the former one.
 
-    Nothing is asked but where something is remembered of another topic. A partition whose position is one of the new
-    topic is opened: that was written, as nothing copies there by itself.
+    Sends requests only where a record names another topic. A partition with a committed position of the new topic is
+    opened: an operator wrote that position, because nothing copies there by itself.
 
     Args:
-        flow: what is declared of topics made anew.
-        memory: of the flow's copies, as it was read last.
+        flow: its `on-recreate` decides.
+        memory: the flow's copy records, as read last.
         wire: to the target.
         place: the partition.
-        topics: the original and the remote topic as they are today.
-        is_decided: tells whether the partition's position is one of the new topic; None where copies have none.
+        topics: the present source and remote topics.
+        is_decided: returns whether the partition's position is of the new topic; None where copies have none.
 
     Raises:
-        Disagreement: AB218, or AB213 where we may not look.
+        Disagreement: AB218, or AB213 without the permission to read the copy's log end.
         ConnectionLost: no answer.
     """
     if flow.on_recreate != "park":
@@ -82,7 +82,7 @@ async def refuse_made_anew(
             end = await wire.offset(leader.node, place.remote, number, LATEST)
         except BrokerError as error:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.remote}") from None
-        # A copy that never held anything cannot hold two topics at once.
+        # A copy that never held a record cannot mix two topics.
         if end > 0:
             if is_decided is not None and await is_decided():
                 return

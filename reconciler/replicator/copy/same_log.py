@@ -1,7 +1,7 @@
-"""Are two partitions the same log? Compares the newest records that both still hold at one offset.
+"""Compares the newest records that two partitions still hold at one offset, to decide whether they are the same log.
 
-`identical` asks before it goes on behind existing records. Batch bounds may differ between the logs, so records are
-compared; where the batches are equal byte for byte nothing is decoded.
+`agreement` calls it before records are written behind existing ones. Batch bounds may differ between the logs, so
+records are compared; batches that are equal byte for byte are not decoded.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def first_difference(source: Batch, target: Batch, shift: int = 0) -> LogDiffere
 
 
 def share_records(source: Batch, target: Batch, shift: int = 0) -> bool:
-    """Tell whether two batches hold a record at one offset; compaction may have taken them all.
+    """Return whether two batches hold a record at one offset; compaction may have removed them all.
 
     Raises:
         ValueError: one of them cannot be decoded.
@@ -74,7 +74,7 @@ def share_records(source: Batch, target: Batch, shift: int = 0) -> bool:
 
 
 def _is_copy(source: Batch, target: Batch, shift: int) -> bool:
-    """Tell whether a batch was written just as it was read, which needs no decoding."""
+    """Return whether a batch was copied unchanged, without decoding it."""
     return (
         source.base_offset + shift == target.base_offset
         and source.record_count == target.record_count
@@ -86,7 +86,7 @@ def _is_copy(source: Batch, target: Batch, shift: int) -> bool:
 
 
 def _what_differs(source: RawRecord, target: RawRecord) -> str:
-    """Return what of two records differs, in words; nothing where only its encoding does."""
+    """Return the names of the fields that differ; empty where only the encoding does."""
     theirs, ours = parts(source.rest), parts(target.rest)
     differs = {
         "timestamp": source.timestamp != target.timestamp,

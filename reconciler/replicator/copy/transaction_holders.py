@@ -1,7 +1,6 @@
-"""Finds whose open transaction holds records of partitions back: consumers of committed records stop in front of it.
+"""Finds the producers whose open transactions hold partitions at their last stable offset, where read_committed stops.
 
-Who decides that a log has nothing more must look behind its last stable offset, and name the producer that keeps it
-there. Nothing is ended here.
+Callers that decide whether a log is copied completely report these producers. No transaction is ended here.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ class TransactionHolder:
     """An open transaction.
 
     Attributes:
-        producer: whose it is; None where it is not known.
-        name: its transactional id; empty where it is not known.
-        why: why it is not known whose it is.
+        producer: its producer; None where unknown.
+        name: its transactional id; empty where unknown.
+        why: why the producer is unknown.
     """
 
     producer: ProducerState | None
@@ -33,7 +32,7 @@ class TransactionHolder:
     why: str = ""
 
     def __str__(self) -> str:
-        """Say whose transaction it is."""
+        """Describe the transaction and its producer."""
         if self.producer is None:
             return f"an open transaction ({self.why})"
         one = self.producer
@@ -42,14 +41,14 @@ class TransactionHolder:
 
 
 def holders(cluster: Cluster, logs: Mapping[Log, int], seconds: float = _SECONDS) -> dict[Log, TransactionHolder]:
-    """Return whose transaction holds each partition back; those whose transaction has ended meanwhile are left out.
+    """Return the transaction that holds each partition back; partitions whose transaction has ended are left out.
 
-    A cluster that does not answer, or refuses, is told as the reason why it is not known.
+    Where the cluster does not answer, or refuses, the result holds that as the reason.
 
     Args:
-        cluster: where they are.
-        logs: by partition, its last stable offset.
-        seconds: how long the cluster may be silent.
+        cluster: the partitions' cluster.
+        logs: last stable offset by partition.
+        seconds: time limit of a request.
     """
     if not logs:
         return {}
@@ -69,9 +68,7 @@ def holders(cluster: Cluster, logs: Mapping[Log, int], seconds: float = _SECONDS
     try:
         loop.run(look)
     except ConnectionLost as error:
-        return {
-            log: found.get(log, TransactionHolder(None, why=f"the brokers do not say whose: {error}")) for log in logs
-        }
+        return {log: found.get(log, TransactionHolder(None, why=f"its producer is unknown: {error}")) for log in logs}
     finally:
         wire.close()
         loop.close()
@@ -84,7 +81,7 @@ async def _look(wire: Wire, log: Log, stable: int, found: dict[Log, TransactionH
         leader = (await wire.topics([topic]))[topic].leader_of(partition)
         producers = await wire.producers(leader.node, topic, partition)
     except BrokerError as error:
-        found[log] = TransactionHolder(None, why=f"the broker does not say whose: {error.name}")
+        found[log] = TransactionHolder(None, why=f"its producer is unknown: {error.name}")
         return
     open_ones = (one for one in producers if one.open_transaction and one.opened_at <= stable)
     if (first := min(open_ones, key=lambda one: one.opened_at, default=None)) is not None:

@@ -1,9 +1,9 @@
-"""Truncation of the source: its log after some offset is other than what was read, or not there any more.
+"""Detects truncation of the source: records that were read are no longer in its log, or are other records now.
 
-The rule is the consumer's (KIP-320): with a position goes the leader epoch of what was read before it, and before
-reading goes on under another leader, that one is asked where the known epoch ends in its log. An end below the position
-says that an unclean election, or a replica that came back without its newest pages, took away what had been read. A
-leader that does not know the epoch proves nothing. `channel` notes what it reads; `identical` and `translated` ask.
+The rule is the consumer's (KIP-320): a position is kept with the leader epoch of the records before it, and before
+reading continues under another leader, OffsetForLeaderEpoch returns where that epoch ends in the new leader's log. An
+end below the position shows that an unclean election, or a replica that lost its unflushed pages, removed records that
+were read. A leader without that epoch proves nothing. `channel` stores offset and epoch; the takeovers call this.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from reconciler.wire import BrokerError, TopicInfo, Wire
 async def truncated_at(
     wire: Wire, topic: TopicInfo, partition: int, position: int, read: ReadPosition | None
 ) -> int | None:
-    """Return the offset from which on a source has not what was copied before `position`; None where it has it all.
+    """Return the offset from which on the source lacks records copied before `position`; None where it has all.
 
     Args:
         wire: to the source.
         topic: of the source.
         partition: its number.
-        position: where a copy would go on.
-        read: how far it was read, if that is known; the copy may have got further without us, or not as far.
+        position: where the copy would continue.
+        read: how far the source was read, if known; the copy may be ahead of or behind that.
 
     Raises:
-        Disagreement: the leader does not answer that now, or must not.
+        Disagreement: the leader cannot answer that now, or refuses.
         ConnectionLost: no answer.
     """
     leader = topic.partitions[partition]
-    # A log never loses anything under one leader: each restart and each election begins an epoch.
+    # A log loses nothing within one leader epoch: each restart and each election begins another.
     if read is None or leader.epoch in (-1, read.epoch):
         return None
     if differ(read.source_id, topic.topic_id):
@@ -45,27 +45,27 @@ async def truncated_at(
 
 
 def truncated(place: Place, end: int, position: int, remedy: str) -> Reason:
-    """Return what to say of a source that was truncated.
+    """Return the reason for a truncated source.
 
     Args:
         place: the partition.
-        end: where its log ceases to be what was copied.
+        end: offset up to which its log is what was copied.
         position: how far it was copied.
         remedy: what to do, or what was done.
     """
     name = f"{place.topic}/{place.partition}"
     text = (
-        f"{position - end:,} offsets of {name} that were copied, {end} to {position - 1}, are not in the source's log "
-        "any more, or with other records: its leader changed uncleanly, or lost what it had not written to disk; "
+        f"{position - end:,} offsets of {name} that were copied, {end} to {position - 1}, are no longer in the "
+        "source's log, or hold other records: its leader changed uncleanly, or lost records not yet flushed to disk; "
         f"{remedy}"
     )
     return Reason("AB219", text)
 
 
 async def refuse_truncated(wire: Wire, logs: Logs, read: ReadPosition | None) -> None:
-    """Stop where a source was truncated whose copy has the same offsets.
+    """Refuse a copy with identical offsets whose source was truncated.
 
-    What the source has written since stands at offsets that the copy has used up.
+    Records that the source has appended since are at offsets that the copy already uses.
 
     Args:
         wire: to the source.
@@ -73,11 +73,11 @@ async def refuse_truncated(wire: Wire, logs: Logs, read: ReadPosition | None) ->
         read: how far the source was read, if that is known.
 
     Raises:
-        Disagreement: it was, or that cannot be told now.
+        Disagreement: it was, or that cannot be decided now.
         ConnectionLost: no answer.
     """
     if read is None or differ(read.target_id, logs.target.topic_id):
-        # Of a copy that was deleted: another owner may have made the new one of what the source had then.
+        # This was read for a copy that was deleted since: another owner may have made the new one from later records.
         return
     place, position = logs.place, logs.end - logs.record.runs.at_target(logs.end).shift
     end = await truncated_at(wire, logs.source, place.partition, position, read)

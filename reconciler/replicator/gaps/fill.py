@@ -1,15 +1,15 @@
-"""Fills gaps: makes a remote partition's log end move on by some offsets without a record that anybody could see.
+"""Fills gaps: advances the log end of a remote partition by some offsets without adding a visible record.
 
-`task` asks when the source has offsets without records, with nothing of the partition in flight; `identical` asks to
-settle before it reads the log end. Only transaction markers are left behind, which every reader skips. There are two
-ways to have them, and one object serves all partitions of a task:
+`gap_filler` calls it when the source has offsets without records, with nothing of the partition in flight; `identical`
+calls `settle` before it reads the log end. Only transaction markers are written, which every consumer skips. There are
+two ways, and one object serves all partitions of a task:
 
-- *markers*: we write abort markers ourselves (WriteTxnMarkers), for a producer that never writes anything else. Exact;
+- *markers*: we write abort markers ourselves (WriteTxnMarkers), for a producer id that writes nothing else. Exact;
   needs ALTER on the cluster (KIP-1037; CLUSTER_ACTION before 3.8).
 - *transactions*: one empty aborted transaction for each offset. Brokers write its marker at least once: when a
-  coordinator moves, sometimes twice. So the end may turn out to be further on than it was meant to be.
+  coordinator moves, sometimes twice. So the log end may be further on than intended.
 
-Nothing is believed: the log end is read after each step, and at last what stands in the gap.
+The log end is read after each step, and finally the contents of the gap.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _NO_MARKERS = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUP
 _TO_WRITE_MARKERS = ("ALTER", "the cluster")
 # The coordinator is moving, or still busy with the transaction before.
 _NOT_YET = COORDINATOR_NOT_READY | {ErrorCode.CONCURRENT_TRANSACTIONS}
-# The leader appended, but its replicas were late, or it cannot say: the log end can.
+# The leader may have appended the marker (replicas late, or unknown): the log end shows it.
 _APPENDED_PERHAPS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
 _MARKERS_AT_ONCE = 500
 TRANSACTIONS_AT_ONCE = 50
-"""Empty transactions that take about a second."""
+"""Number of empty transactions that take about a second."""
 _LOST_ANSWERS = 3
 # Since Kafka 4.3.0 a marker may be left out while its partition has no leader (KAFKA-20734).
 _FRUITLESS = 5
@@ -73,12 +73,12 @@ class FillRefused(Exception):
 
 
 class NotFilled(Exception):
-    """The gap is not what it must be: somebody else wrote into it, or its beginning is gone."""
+    """The gap does not hold only our markers: another producer wrote into it, or its beginning was deleted."""
 
 
 @dataclass
 class _Marking:
-    """Whose markers one partition gets; `in_doubt` while a request may still be on its way, ours or another owner's."""
+    """The producer of one partition's markers; `in_doubt` while a request of any owner may still be in flight."""
 
     producer_id: int
     epoch: int
@@ -87,10 +87,10 @@ class _Marking:
 
 
 class _Progress:
-    """Ends a filling that leads nowhere.
+    """Stops filling when several steps do not move the log end.
 
     Args:
-        log: how messages name the partition.
+        log: name of the partition in messages.
     """
 
     def __init__(self, log: str) -> None:
@@ -99,7 +99,7 @@ class _Progress:
         self._fruitless = 0
 
     def note(self, end: int) -> None:
-        """Take note of the log end before the next step.
+        """Record the log end before the next step.
 
         Raises:
             NotFilled: several steps have not moved it.
@@ -135,7 +135,7 @@ class Filler:
         return "transactions" if self._refused or self._how == "transactions" else "markers"
 
     async def settle(self, place: Place) -> None:
-        """Make sure that no earlier owner's fill of this partition is open or on its way; then the end can be read.
+        """End what earlier owners left open or in flight while filling this partition, so that its end can be read.
 
         Raises:
             ConnectionLost: no answer.
@@ -150,14 +150,14 @@ class Filler:
         except BrokerError as error:
             if error.code != ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
                 raise
-            # Who may not use it has never used it; where it is needed, filling will say so.
+            # Without the permission this id was never used; where it is needed, filling reports the refusal.
             if self._how == "transactions":
                 raise self._refusal(error, place) from None
 
     async def fill(self, place: Place, target: TopicInfo, start: int, count: int) -> int:
-        """Move the log end from `start` on by `count` offsets; return where it is then, which may be further on.
+        """Advance the log end from `start` by `count` offsets; return the new end, which may be further on.
 
-        It is less where it turns out only now that markers may not be written.
+        The new end is lower where the cluster refuses markers and transactions are used from now on.
 
         Args:
             place: the partition; nothing else may be writing to it.
@@ -169,14 +169,14 @@ class Filler:
             ConnectionLost: no answer.
             BrokerError: a broker refuses, or is not ready for long.
             FillRefused: a permission is missing.
-            NotFilled: what stands in the gap now is not only ours.
+            NotFilled: the gap holds other records than our markers.
         """
         leader = target.partitions[place.partition]
         try:
             end = await self._fill(place, leader, start, start + count)
             await self._look_at(place, target, start, end)
         except BaseException:
-            # Whatever happened, the next attempt begins from what the brokers say.
+            # The next attempt begins from the state of the brokers.
             self._forget(place)
             raise
         return end
@@ -193,14 +193,14 @@ class Filler:
                 if error.code not in _NO_MARKERS or self._how == "markers":
                     raise self._refusal(error, place) from None
                 self._refused = True
-                # Who asked expects markers, which are twenty times as quick; the rest is asked for again.
+                # The caller's count is for markers, which are twenty times as fast; it calls again for the rest.
                 goal = min(goal, end + TRANSACTIONS_AT_ONCE)
         try:
             return await self._by_transactions(place, leader, goal)
         except BrokerError as error:
             refusal = self._refusal(error, place)
             if refusal is not error:
-                # Whoever grants something now may grant either.
+                # The operator may grant either permission, so the next attempt tries markers again.
                 self._refused = False
             raise refusal from None
 
@@ -226,7 +226,7 @@ class Filler:
         while (end := await self._end(place, leader)) < goal:
             progress.note(end)
             if marking.in_doubt:
-                # One marker of a newer coordinator shuts out whatever is still on its way; then the end holds still.
+                # One marker with a higher coordinator epoch fences all requests in flight; then the end is stable.
                 marking.coordinator_epoch += 1
             count = 1 if marking.in_doubt else min(goal - end, _MARKERS_AT_ONCE)
             try:
@@ -255,7 +255,7 @@ class Filler:
         )
 
     async def _first_marking(self, place: Place, leader: Leader) -> _Marking:
-        """Go on from what the log has of our markers."""
+        """Return the state to continue from, with the coordinator epoch of our markers in the log."""
         name = self._identity.marking_id(place)
         producer_id = await self._when_ready(lambda: self._wire.producer_id(name))
         known = await self._wire.producers(leader.node, place.remote, place.partition)
@@ -270,7 +270,7 @@ class Filler:
         progress, lost = _Progress(f"{place.remote}/{place.partition}"), 0
         while True:
             try:
-                # All our transactions are complete when this returns, so the end holds still.
+                # All our transactions are complete when this returns, so the end is stable.
                 transactor = self._transactors.get(place) or await self._transactor(place)
                 end = await self._end(place, leader)
                 if end >= goal:
@@ -296,10 +296,10 @@ class Filler:
         return transactor
 
     async def _when_ready(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Send a request to a coordinator until it is not busy any more."""
+        """Repeat a request to a coordinator until it is ready."""
         return await when_ready(self._loop, request, _NOT_YET, _PATIENCE)
 
-    # --- what the log says -------------------------------------------------------------------------------------------
+    # --- reading the log ---------------------------------------------------------------------------------------------
 
     async def _end(self, place: Place, leader: Leader) -> int:
         deadline = time.monotonic() + _PATIENCE
@@ -308,12 +308,12 @@ class Filler:
             if end is not None:
                 return end
             if time.monotonic() > deadline:
-                message = f"the leader of {place.remote}/{place.partition} does not tell its log end"
+                message = f"the leader of {place.remote}/{place.partition} does not return its log end"
                 raise NotFilled(message)
             await self._loop.sleep(_PAUSE)
 
     async def _look_at(self, place: Place, target: TopicInfo, start: int, end: int) -> None:
-        """Read the gap: markers alone may stand in it."""
+        """Read the gap, which must hold only markers."""
         log = f"{place.remote}/{place.partition}"
         deadline = time.monotonic() + _PATIENCE
         at = start
@@ -321,7 +321,7 @@ class Filler:
             answer = await read(self._wire, target, place.partition, at)
             for batch in split(answer.records):
                 if not batch.is_control or batch.base_offset != at:
-                    message = f"somebody wrote into the gap of {log}: offset {at} holds records"
+                    message = f"another producer wrote into the gap of {log}: offset {at} holds records"
                     raise NotFilled(message)
                 at = batch.next_offset
             if not answer.records and time.monotonic() > deadline:

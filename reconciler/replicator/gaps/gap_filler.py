@@ -1,8 +1,8 @@
-"""Fills the gaps of channels: offsets that hold no record at the source get transaction markers at the target.
+"""Fills the gaps of channels: offsets without a record at the source get transaction markers at the target.
 
-`task` starts one filling for each channel that says so. A gap is filled in pieces, so that a stop or a lost lease does
-not wait for a long one. Where the target's log grew by more than the gap, the shifted run is stored before a record of
-it is written; the next gap heals it by being filled by that much less.
+`task` starts one filling for each channel that reports a gap. A long gap is filled in pieces, so that a stop or a lost
+lease does not wait for it. Where the target's log grew by more than the gap, the shifted run is stored before a record
+of it is written; the next gap heals it by being filled with that many markers fewer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import kept_shift
 from reconciler.wire import BrokerError, ConnectionLost, TopicInfo
 
-# The most that one filling writes before it looks around: about a second's worth, as a stop waits for it.
+# Most offsets filled at once, about a second's worth, because a stop waits for that.
 _PIECES = {"markers": 1_000, "transactions": TRANSACTIONS_AT_ONCE}
 
 
@@ -30,7 +30,7 @@ class GapFiller:
 
     Args:
         filler: writes markers.
-        memory: keeps shifted runs.
+        memory: stores shifted runs.
     """
 
     def __init__(self, filler: Filler, memory: CopyRecords) -> None:
@@ -38,7 +38,7 @@ class GapFiller:
         self._memory = memory
 
     async def fill(self, channel: Channel) -> None:
-        """Fill the gap that stands first in `channel`, or a piece of it; whatever fails ends the opening."""
+        """Fill the gap at the head of `channel`'s queue, or a piece of it; any error ends the opening."""
         opening = channel.opening
         try:
             upto, end = await self._fill(channel, opening)
@@ -53,13 +53,13 @@ class GapFiller:
         except (AnabranchError, NotFilled) as error:
             self._end(channel, opening, (PartitionState.OPENING, Reason("AB220", str(error))))
         except Exception as error:
-            # One partition's trouble must not become the others'.
+            # An error in one partition must not stop the others.
             self._end(channel, opening, (PartitionState.PARKED, reasons.unforeseen("filling a gap", error)))
         else:
             channel.filled(opening, upto, end, time.monotonic())
 
     async def _fill(self, channel: Channel, opening: int) -> tuple[int, int]:
-        """Return the source offset to go on at, and the target's log end there."""
+        """Return the source offset to continue at, and the target's log end there."""
         gap, log_end = channel.gap()
         kept = kept_shift(log_end.shift)
         wanted = min(gap.next + kept, log_end.end + _PIECES[self._filler.describe()])
@@ -67,15 +67,15 @@ class GapFiller:
         if wanted > end:
             end = await self._filler.fill(channel.place, _target(channel), end, wanted - end)
         upto = min(max(end - kept, gap.first), gap.next)
-        # Whose opening has ended meanwhile may not be the owner any more.
+        # When the opening has ended meanwhile, another task may own the partition.
         if upto == gap.next and channel.opening == opening:
             await self._remember(channel, gap, end)
         return upto, end
 
     async def _remember(self, channel: Channel, gap: Gap, end: int) -> None:
-        """Store the run that begins behind `gap` before anything of it is written.
+        """Store the run that begins behind `gap` before any record of it is written.
 
-        What is stored tells whether it is another one: pieces of the gap before have changed where the channel stands.
+        It is compared with the stored shift, because earlier pieces of the gap have changed the channel's own.
         """
         sides = channel.sides
         assert sides is not None, "a channel with a gap is open"

@@ -1,9 +1,9 @@
-"""Pads an empty remote partition, so that its log begins where the source's does, however late that is.
+"""Pads an empty remote partition, so that its log begins at the source's log start.
 
-`identical` asks, before anything is written to a copy whose source lost its beginning to retention. Offsets are used up
-by batches of empty records, deleted again one after the other, so a reader sees at most one. Their timestamp is 0 and
-they stand in no transaction: a lookup by timestamp never stops at what is left of them in the first segment, as it
-would at a transaction's marker, which has the broker's clock. A restart goes on from wherever the end is.
+`identical` calls it before anything is written to a copy whose source lost its beginning to retention. Batches of empty
+records use up the offsets and are deleted one after the other, so that a consumer reads at most one. Their timestamp is
+0 and they are in no transaction: a lookup by timestamp never stops at those left in the first segment, as it would at a
+transaction marker, which has the broker's time. A restart continues from the log end.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _ZSTD = 4
 
 
 class CannotPad(Exception):
-    """The partition cannot be padded: it holds records, somebody else writes to it, or its topic is compacted only."""
+    """The partition cannot be padded: it holds records, another producer writes to it, or it is compacted only."""
 
 
 async def pad(wire: Wire, place: Place, target: TopicInfo, log_end: LogEnd, until: int) -> int:
-    """Move the log start and end of an empty remote partition to `until`; return the end, which equals it.
+    """Advance the log start and end of an empty remote partition to `until`; return the end, which equals it.
 
     Nothing is written unless records may be deleted. Each sequence number is its offset, modulo 2^31.
 
@@ -49,10 +49,10 @@ async def pad(wire: Wire, place: Place, target: TopicInfo, log_end: LogEnd, unti
         until: where the source's log begins.
 
     Raises:
-        ConnectionLost: no answer: a batch may be in the log or come there; take over and call again.
+        ConnectionLost: no answer: a batch may be in the log or arrive later; take over and call again.
         BrokerError: the leader refuses.
         FillRefused: a permission is missing.
-        CannotPad: it is not for this partition.
+        CannotPad: the partition is not suited for it.
     """
     leader = target.partitions[place.partition]
     log = f"{place.remote}/{place.partition}"
@@ -77,7 +77,7 @@ async def pad(wire: Wire, place: Place, target: TopicInfo, log_end: LogEnd, unti
         if answer.error:
             raise BrokerError(answer.error, answer.message)
         if answer.base_offset != end:
-            message = f"padding of {log} landed at offset {answer.base_offset}, not {end}: somebody else writes to it"
+            message = f"padding of {log} landed at {answer.base_offset}, not {end}: another producer writes to it"
             raise CannotPad(message)
         end += count
         await _delete(wire, place, leader, end)
@@ -85,7 +85,7 @@ async def pad(wire: Wire, place: Place, target: TopicInfo, log_end: LogEnd, unti
 
 
 async def is_padding(wire: Wire, place: Place, target: TopicInfo, start: int, end: int) -> bool:
-    """Tell whether a remote partition holds padding, and nothing else, from `start` to `end`: somebody died over it.
+    """Return whether a remote partition holds only padding from `start` to `end`, left by a task that died.
 
     Raises:
         ConnectionLost: no answer.
@@ -106,7 +106,7 @@ def _is_ours(batch: Batch) -> bool:
         return False
     if batch.body == _body(batch.record_count):
         return True
-    # Another release of the library may have packed it.
+    # Another release of zstandard may have compressed it.
     raw = empty_records(batch.record_count)
     try:
         return decompression.zstd(bytes(batch.body), len(raw)) == raw
@@ -123,7 +123,7 @@ async def _delete(wire: Wire, place: Place, leader: Leader, before: int) -> None
         if error.code == ErrorCode.POLICY_VIOLATION:
             message = f"topic {place.remote} is compacted only, so nothing can be deleted at its beginning"
             raise CannotPad(message) from None
-        # The leader has done it and followers will; readers ask the leader.
+        # The leader has deleted the records, and its followers will; consumers read from the leader.
         if error.code != ErrorCode.REQUEST_TIMED_OUT:
             raise
 

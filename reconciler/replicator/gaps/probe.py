@@ -1,9 +1,9 @@
-"""The probe: tries on a scratch topic of a target what identical offsets rest on, once for each cluster.
+"""The probe: tests on a scratch topic of a target what identical offsets depend on, once for each cluster.
 
-`drive` asks before Spark starts, so that a cluster that only speaks Kafka's protocol is refused before any record is
-written. What was seen is remembered in the target's journal; what was missing is tried again at every start, as
-somebody may have mended it. The scratch topic stays: another probe may be at work on it, deleting needs one permission
-more, and a name that is deleted and made again takes time to be true on every broker.
+The driver calls it before Spark starts, so that a cluster that only implements Kafka's protocol in part is refused
+before any record is written. Results are stored in the target's journal; what failed is tested again at every start,
+as an operator may have fixed it. The scratch topic stays: another probe may be using it, deleting it needs another
+permission, and a topic that is deleted and created again is not current on every broker at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from reconciler.state.journals.home import journals
 from reconciler.state.probes import Probes
 from reconciler.wire import ConnectionLost, Loop, Wire
 
-# Nobody reads what the trials leave behind.
+# The records of the trials are not read later.
 _SCRATCH_CONFIG = {"cleanup.policy": "delete", "retention.ms": "3600000"}
 _PARTITIONS = 8
 
@@ -36,20 +36,20 @@ _ATTEMPTS = 4
 
 
 def check(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
-    """Make sure that `target` can hold identical offsets, as far as its permissions let us see.
+    """Make sure that `target` can hold identical offsets, as far as its permissions allow testing.
 
     Args:
         target: the cluster.
         topology: name of the topology.
         flows: those that write to it.
-        warn: called with what could not be tried.
+        warn: called with a message for each thing that could not be tested.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB317 it cannot, AB362 a flow demands markers and may not write them, AB450 too many of its
             brokers are down.
     """
-    # What repeats rests on nothing of this; copies that such a flow began with identical offsets were begun behind it.
+    # Flows with at-least-once delivery do not depend on any of this.
     flows = [flow for flow in flows if not flow.repeats]
     if not flows:
         return
@@ -71,7 +71,7 @@ def check(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[
 
 
 def probe(target: Cluster, scene: Scene, cluster_id: str) -> Capabilities:
-    """Try everything now, on the scratch topic of the scene, which must exist.
+    """Run all trials now, on the scratch topic of the scene, which must exist.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -83,7 +83,7 @@ def probe(target: Cluster, scene: Scene, cluster_id: str) -> Capabilities:
 
     async def run() -> None:
         for attempt in range(_ATTEMPTS):
-            # Another probe at the same time would disturb the counting: each takes a partition by chance.
+            # A concurrent probe would disturb the offsets, so each takes a random partition.
             await loop.sleep(random.uniform(0, attempt))
             known = (await wire.topics([scene.topic]))[scene.topic].partitions
             findings[:] = await Trials(loop, wire, scene, random.choice(list(known) or [0])).all()
@@ -124,7 +124,7 @@ def _remembered(target: Cluster, topology: str, cluster_id: str) -> Capabilities
     try:
         return Probes(target, topology, _TIMEOUT).read(cluster_id)
     except AnabranchError:
-        # Who may not read the journal tries again each time.
+        # Without permission to read the journal the probe runs at every start.
         return None
 
 

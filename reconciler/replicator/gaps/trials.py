@@ -1,6 +1,6 @@
-"""What the probe tries on one partition of its scratch topic: each trial is one thing that identical offsets rest on.
+"""The trials of the probe on one partition of its scratch topic: one for each thing that identical offsets depend on.
 
-`probe` calls it and judges. A trial says what is wrong, or nothing; a missing permission proves nothing either way.
+`probe` calls it and decides. A trial returns what is wrong, or an empty text; a missing permission proves nothing.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _RECORDS = 2
 
 
 class Scene(NamedTuple):
-    """Where a probe is at work.
+    """Where a probe runs.
 
     Attributes:
         topic: the scratch topic.
-        identity: what its transactional ids are made of.
+        identity: its transactional ids.
     """
 
     topic: str
@@ -88,7 +88,7 @@ class Trials:
         self._deadline = time.monotonic() + _PATIENCE
 
     async def all(self) -> list[ProbeFinding]:
-        """Try everything, in an order in which each trial rests on those before."""
+        """Run all trials in order; each depends on those before."""
         trials: tuple[tuple[Capability, Callable[[], Awaitable[str]]], ...] = (
             (Capability.LOG_END, self._log_end),
             (Capability.REPEAT, self._repeat),
@@ -119,7 +119,7 @@ class Trials:
     # --- the trials: each returns what is wrong, or nothing ----------------------------------------------------------
 
     async def _log_end(self) -> str:
-        # A new producer each time: whoever was here before must not be in the way.
+        # A new producer id each time, so that the state of earlier ones does not matter.
         name = f"{self._identity.transactional_id(self._place)}.{uuid.uuid4().hex}"
         try:
             self._producer_id = await self._wire.producer_id(name)

@@ -1,8 +1,8 @@
-"""The deal: which member of a flow's group may write which partition. Values and one pure rule, without I/O.
+"""The assignor of a flow's group: which member may write which partition. Values and one pure rule, without I/O.
 
-`lease` tells the group what its member wants and holds, and calls `assignor` when its member is the one that deals.
-Runs that want the same partitions share them: a free one goes to the run that has the fewest, and who has more than its
-part is asked to let some go, if it can. None moves before its holder has let go of it, or is no member any more.
+`lease` joins the group with what its member claims and holds, and calls `assign` when its member is the group leader.
+Runs that claim the same partitions share them: a free partition goes to the run with the fewest, and a run with more
+than its part releases some if it can. No partition moves before its holder has released it or has left the group.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from reconciler.model.base.shape import (
     whole,
 )
 
-# A log is what is dealt: a partition of a remote topic, by name and number.
+# What is assigned: a partition of a remote topic, by name and number.
 Log = tuple[str, int]
 
 _NOTHING: frozenset[Log] = frozenset()
-# With a difference of one, handing over would only turn it round.
+# Least difference between two runs at which a partition moves: moving one at a difference of 1 only reverses it.
 _MUCH = 2
-# The words of a member with 100,000 partitions in as many topics come to less, unpacked.
+# Most bytes of a member's metadata, decompressed: 100,000 partitions in as many topics take less.
 _LARGEST = 16 * 2**20
 _LOGS = mapped(topic_name, listed(PARTITION))
 _MEMBER = {"run": WORD, "task": whole(-1, MOST_TASKS), "since": TIME, "wants": _LOGS, "holds": _LOGS}
@@ -44,7 +44,7 @@ _TAKEN = row(WORD, whole(-1, MOST_TASKS), TIME, _LOGS)
 
 @dataclass(frozen=True, slots=True)
 class LeaseHolder:
-    """Who may write: the task of a run, and since when its process is a member (seconds since 1970)."""
+    """The holder of a lease: the task of a run, and when its process became a member (seconds since 1970)."""
 
     run: str
     task: int
@@ -53,13 +53,13 @@ class LeaseHolder:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a member says of itself when it joins.
+    """The metadata with which a member joins.
 
     Attributes:
         who: its run and task.
-        wants: all that it would write.
-        holds: what it writes now, with a lease that has not run out.
-        keeps: what it would not hand over while it lives: what is in its transactions, and behind its commits.
+        wants: all partitions that it would write.
+        holds: partitions that it writes now, with a valid lease.
+        keeps: partitions that it does not release while it lives, as they are in its transactions and commits.
     """
 
     who: LeaseHolder
@@ -83,7 +83,7 @@ class Member:
         try:
             known = fields(_unpack(data), _MEMBER, {"keeps": _LOGS})
         except Misfit as error:
-            message = f"not what a member says of itself: {error}"
+            message = f"not the metadata of a member: {error}"
             raise Misfit(message) from None
         who = LeaseHolder(known["run"], known["task"], float(known["since"]))
         return cls(who, _logs(known["wants"]), _logs(known["holds"]), _logs(known.get("keeps", {})))
@@ -91,12 +91,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What the deal gives to one member.
+    """The assignment of one member.
 
     Attributes:
-        granted: what it may write.
-        taken: what it wants and another holds.
-        surplus: what it may write and is to let go, as soon as nothing of it is on its way: another run has too few.
+        granted: partitions that it may write.
+        taken: partitions that it claims and another member holds.
+        surplus: granted partitions that it has to release, once nothing of them is in flight, to a run with fewer.
     """
 
     granted: frozenset[Log]
@@ -110,12 +110,12 @@ class Share:
             by_holder.setdefault(holder, set()).add(log)
         taken = [[h.run, h.task, h.since, _by_topic(logs)] for h, logs in by_holder.items()]
         said = {"granted": _by_topic(self.granted), "taken": taken}
-        # Neighbouring releases do not know it, and keep what they have.
+        # Older releases ignore `surplus`, and keep what they hold.
         return _pack({**said, "surplus": _by_topic(self.surplus)} if self.surplus else said)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Share:
-        """Read what `to_bytes` returned; an empty share where the one that dealt said nothing of this member.
+        """Read what `to_bytes` returned; an empty share where the group leader assigned nothing to this member.
 
         Raises:
             Misfit: the bytes are something else.
@@ -136,10 +136,10 @@ class Share:
 
 
 def assign(members: Mapping[str, Member]) -> dict[str, Share]:
-    """Give each log that anybody wants or holds to exactly one member, and return the shares by member id.
+    """Assign each log that any member claims or holds to exactly one member; return the shares by member id.
 
-    Whoever holds a log keeps it, wanted or not: only its holder can say that it has let go. The rest goes to the runs
-    that have the fewest, the oldest first. The order of `members` does not matter.
+    A holder keeps its logs, claimed or not, because only the holder can release them. The rest goes to the runs
+    with the fewest, the oldest first. The order of `members` does not matter.
     """
     in_order = sorted(members, key=_by_age(members))
     held: dict[Log, str] = {}
@@ -153,7 +153,7 @@ def assign(members: Mapping[str, Member]) -> dict[str, Share]:
             wanting.setdefault(log, []).append(name)
     run_of = {name: member.who.run for name, member in members.items()}
     counts = Counter(run_of[name] for name in owners.values())
-    # Where the counts are equal the first counts: the oldest.
+    # With equal counts `min` takes the first, which is the oldest.
     for log in sorted(wanting.keys() - owners.keys()):
         owners[log] = min(wanting[log], key=lambda name: counts[run_of[name]])
         counts[run_of[owners[log]]] += 1
@@ -162,7 +162,7 @@ def assign(members: Mapping[str, Member]) -> dict[str, Share]:
         rich, poor = owners[log], min(wanting[log], key=lambda name: counts[run_of[name]])
         if (
             rich not in wanting[log]
-            # What it does not have yet it cannot keep.
+            # `keeps` protects only what the member holds already.
             or (log in held and log in members[rich].keeps)
             or counts[run_of[rich]] - counts[run_of[poor]] < _MUCH
         ):
@@ -183,7 +183,7 @@ def assign(members: Mapping[str, Member]) -> dict[str, Share]:
 
 
 def _by_age(members: Mapping[str, Member]) -> Callable[[str], tuple[float, str, float, str]]:
-    """Return what members are sorted by: the oldest run first, and in it the oldest member."""
+    """Return the sort key of members: the oldest run first, and in it the oldest member."""
     oldest: dict[str, float] = {}
     for member in members.values():
         run = member.who.run
@@ -208,7 +208,7 @@ def _logs(value: Mapping[str, Iterable[int]]) -> frozenset[Log]:
 
 
 def _pack(value: Mapping[str, Any]) -> bytes:
-    """Compress: all members' words are kept in one record, which brokers limit to a megabyte."""
+    """Compress: brokers keep all members' metadata in one record, limited to a megabyte by default."""
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode())
 
 
@@ -216,8 +216,8 @@ def _unpack(data: bytes) -> Any:
     """Return what was packed.
 
     Raises:
-        Misfit: it is something else, or more than members say: any program may join the group, and a megabyte can hold
-            a gigabyte.
+        Misfit: it is something else, or too large: any program may join the group, and a megabyte can decompress to a
+            gigabyte.
     """
     unpacking = zlib.decompressobj()
     try:

@@ -1,14 +1,14 @@
 """The lease: the right to write to remote partitions, kept by membership of the flow's group at the target.
 
-Sequence numbers keep two owners from doubling records only while the brokers remember the producer, and they forget one
-whose records are old. So every task of every run of a flow is a member of one classic group, and the group's deal says
-who may write what (`assignor`). `task` opens a partition only when it is granted, and what sends to the target asks
-`is_valid` right before each write to a socket.
+Sequence numbers keep two owners from duplicating records only while the brokers know the producer, and they expire one
+whose records are old. So every task of every run of a flow is a member of one classic group, and the group's assignor
+grants each partition to one member (`assignor`). `task` opens a partition only when it is granted, and connections to
+the target check `is_valid` right before each write to a socket.
 
-A member's lease ends before the coordinator may drop the member: it counts from when a heartbeat that was answered
-had been SENT, on a clock that goes on while the machine sleeps, and a moment is left for what is on its way.
-Membership is dynamic: a static member (KIP-345) that starts again replaces one that may still hold a valid lease, so
-two would write. A successor that finds its predecessor's process gone takes it out of the group instead.
+A member's lease ends before the coordinator may remove the member: it counts from the SENDING of the last heartbeat
+that was answered, on a clock that goes on while the machine sleeps, and leaves a moment for what is in flight.
+Membership is dynamic: a restarted static member (KIP-345) would replace one that may still hold a valid lease, and both
+would write. A member that finds the process of another one gone removes that one from the group instead.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _LOG = logging.getLogger(__name__)
 SESSION = 6.0
 # A lost connection must be found out early enough for another try within the lease.
 BEAT_TIMEOUT = 2.0
-# What was sent at the very end of the lease has this long to arrive before anybody else can be granted anything.
+# Seconds that a request sent at the end of the lease has to arrive before another member can be granted its partition.
 ON_THE_WAY = 1.0
 _BEAT = 1.0
-# Members that come together wait for each other's next heartbeat.
+# Heartbeats are faster at first, because a rebalance waits for every member's next heartbeat.
 _BEAT_AT_FIRST = 0.2
 _AT_FIRST = 5.0
 _RETRY = 0.2
@@ -71,16 +71,16 @@ class Lease:
 
     Args:
         loop: the task's loop.
-        beats: to the target, for heartbeats; nothing else may hold them up.
-        joins: to the target, for what waits for other members.
+        beats: to the target, for heartbeats, which no other request may delay.
+        joins: to the target, for requests that wait for other members.
         group: name of the group.
-        run: which start of `replicate`.
-        lost: called when the lease is lost, before anybody is told so: it must break the connections over which was
-            written, with whatever they still hold.
+        run: the run (start of `replicate`).
+        lost: called when the lease is lost, before `holds` changes for any caller: it must close the connections over
+            which was written, and drop what they still buffer.
 
     Attributes:
-        changes: counts every change of what is held or of why it is not.
-        losses: counts how often the lease was lost; what was open before must be taken over anew.
+        changes: counts every change of what is held, or of the reason why it is not.
+        losses: counts how often the lease was lost; channels opened before must be taken over again.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Lease:
         self._me = Membership(-1, group)
         self._who = LeaseHolder(run, 0, time.time())
         self._session = SESSION
-        # Whether nothing but heartbeats is due; which join is under way, and what beats meanwhile.
+        # Whether only heartbeats are due; number of the join under way, and the job that sends heartbeats meanwhile.
         self._in_step = False
         self._turn = 0
         self._watch: Job | None = None
@@ -105,8 +105,8 @@ class Lease:
         self._taken: dict[Log, LeaseHolder] = {}
         self._refused: reasons.Verdict | None = None
         self._trouble = ""
-        # On the boot clock: until when this member may write, when it last asked to join, and when it last knew that
-        # the group was not waiting for it.
+        # On the boot clock: until when this member may write, when it last sent a join, and when it was last confirmed
+        # that the group was not waiting for it.
         self._until = self._asked = self._settled = 0.0
         self.changes = 0
         self.losses = 0
@@ -114,12 +114,12 @@ class Lease:
     # --- for the task ------------------------------------------------------------------------------------------------
 
     def want(self, task: int, logs: Iterable[Log], keeps: Iterable[Log] = ()) -> None:
-        """Say what this member would write; what it held and wants no more must have nothing in flight.
+        """Set the partitions that this member claims; those that it drops must have nothing in flight.
 
         Args:
             task: number of the task.
             logs: all of them.
-            keeps: those that it does not hand over to another run while it lives.
+            keeps: those that it does not release to another run while it lives.
         """
         wants = frozenset(logs)
         self._keeps = frozenset(keeps)
@@ -135,13 +135,13 @@ class Lease:
     def begin(self) -> None:
         """Be a member from now on, until `leave`."""
         if self._ended:
-            # Why a former round has given it up is nothing that this one waits for.
+            # The reason why a former round gave the lease up does not concern this one.
             self._ended, self._trouble = False, ""
         if self._job is None or self._job.is_done:
             self._job = self._loop.spawn(self._keep)
 
     def check(self) -> None:
-        """Take note of a lease that has run out, and raise what is wrong with this program."""
+        """Handle a lease that has run out, and raise a failure of the lease's own jobs."""
         for job in (self._job, self._watch):
             if job is not None:
                 job.raise_failure()
@@ -149,25 +149,25 @@ class Lease:
             self._lose(f"no heartbeat was answered in time{self._trouble and ': '}{self._trouble}")
 
     def is_valid(self) -> bool:
-        """Tell whether this member may still write: to be asked right before each write to a socket."""
+        """Return whether this member may still write; call it right before each write to a socket."""
         return boot_time() < self._until
 
     @property
     def membership(self) -> Membership:
-        """Who this member is in its group now."""
+        """The current membership in the group."""
         return self._me
 
     def holds(self, log: Log) -> bool:
-        """Tell whether this member may write to `log`, and go on with it."""
+        """Return whether this member may write to `log` and does not have to release it."""
         return log in self._granted and log not in self._surplus and self.is_valid()
 
     @property
     def surplus(self) -> frozenset[Log]:
-        """What this member is to let go, as another run has too little: nothing new may be begun there."""
+        """Partitions that this member has to release to another run: nothing new may be sent to them."""
         return self._surplus
 
     def let_go(self, logs: Iterable[Log]) -> None:
-        """Give some of what this member holds to others; nothing of it may be in flight, or count later."""
+        """Release some of what this member holds; nothing of it may be in flight."""
         gone = frozenset(logs)
         if gone:
             self._granted -= gone
@@ -177,7 +177,7 @@ class Lease:
             self._bell.ring()
 
     def why_not(self, log: Log) -> reasons.Verdict | None:
-        """Return why `log` is not held, in words for people; None while the group is just being joined."""
+        """Return why `log` is not held; None while the first join is under way."""
         if self._refused is not None:
             return self._refused
         if log in self._surplus:
@@ -191,7 +191,7 @@ class Lease:
         return PartitionState.WAITING, Reason("AB224", text)
 
     async def leave(self) -> None:
-        """Give everything up at once: to be called when nothing is in flight any more."""
+        """Release everything and leave the group; call it when nothing is in flight."""
         self._ended = True
         self._lose("the run ends")
         self._taken = {}
@@ -201,13 +201,13 @@ class Lease:
         if not me.member or me.node < 0:
             return
 
-        async def say() -> None:
+        async def leave_group() -> None:
             try:
                 await self._beats.leave(me, [me.member])
             except (ConnectionLost, BrokerError):
-                return  # the coordinator will notice by itself
+                return  # the coordinator removes the member when its session ends
 
-        job = self._loop.spawn(say)
+        job = self._loop.spawn(leave_group)
         deadline = boot_time() + _LEAVE_PATIENCE
         while not job.is_done and boot_time() < deadline:
             await self._loop.sleep(_LEAVE_PATIENCE / 100)
@@ -227,14 +227,14 @@ class Lease:
             except BrokerError as error:
                 pause = self._answered(error)
             except ValueError as error:
-                # Words of another release: the group may understand itself after the next rebalance.
+                # Metadata of another release: the next rebalance may have another leader.
                 self._elsewhere(str(error))
                 pause = _RETRY_REFUSED
             if pause and not self._ended:
                 await self._bell.wait(pause)
 
     async def _beat(self) -> float:
-        """Stay a member; return how long that is good for."""
+        """Send a heartbeat; return the seconds until the next one."""
         if not await self._heartbeat():
             self._in_step = False
             return 0.0
@@ -254,7 +254,7 @@ class Lease:
         return code == 0
 
     async def _join(self) -> float:
-        """Join the next generation and take what is granted in it."""
+        """Join the next generation and take the partitions granted in it."""
         if not self._me.member:
             await self._bury()
         self._turn += 1
@@ -265,7 +265,7 @@ class Lease:
         finally:
             self._turn += 1
         if share is not None and not self._ended:
-            # Joining waited for others: a heartbeat proves that the coordinator has not dropped this member since.
+            # Joining waited for others: a heartbeat proves that the coordinator has not removed this member since.
             rests = await self._heartbeat()
             self._in_step = rests and said == (self._wants, self._who)
             self._take(share)
@@ -291,9 +291,9 @@ class Lease:
         return Share.from_bytes(await self._joins.sync(self._me, shares, patience))
 
     async def _beat_meanwhile(self, turn: int) -> None:
-        """Keep the lease while the group waits for others, and give up waiting for a coordinator that is gone.
+        """Keep the lease while the group waits for others; end the wait if the coordinator has moved.
 
-        Until the next generation begins a heartbeat is answered REBALANCE_IN_PROGRESS and starts the session anew.
+        Until the next generation begins a heartbeat is answered REBALANCE_IN_PROGRESS, and restarts the session.
         """
         while True:
             await self._loop.sleep(_BEAT)
@@ -316,16 +316,16 @@ class Lease:
                 self._extend(sent)
 
     async def _bury(self) -> None:
-        """Take out members whose processes ran on this machine and are gone, instead of waiting for their sessions."""
+        """Remove members whose processes ran on this machine and are gone, instead of waiting for their sessions."""
         listed = await self._beats.members(self._me)
         gone = [one.member for one in listed if process.is_gone(one.client_id.rpartition("@")[2])]
         if gone:
             await self._beats.leave(self._me, gone)
 
-    # --- what answers mean -------------------------------------------------------------------------------------------
+    # --- handling responses ------------------------------------------------------------------------------------------
 
     def _extend(self, sent: float) -> None:
-        """Count the lease from `sent`, but not for longer than a group waits for a member that has not joined."""
+        """Extend the lease from `sent`, but not beyond the time that a rebalance waits for a member to join."""
         self.check()
         proven = min(sent, self._settled + self._session)
         self._until = max(self._until, proven + self._session - ON_THE_WAY)
@@ -340,7 +340,7 @@ class Lease:
         self.changes += 1
 
     def _lose(self, why: str) -> None:
-        """Hold nothing any more: everything must be granted and taken over anew."""
+        """Drop all partitions: each must be granted and taken over again."""
         held, self._granted, self._surplus = self._granted, _NOTHING, _NOTHING
         self._until = 0.0
         if held:
@@ -352,13 +352,13 @@ class Lease:
         self.changes += 1
 
     def _elsewhere(self, why: str) -> None:
-        """Ask again who coordinates; the lease goes on until it runs out."""
+        """Look up the coordinator again; the lease goes on until it runs out."""
         self._me = replace(self._me, node=-1)
         self._trouble = why
         self.changes += 1
 
     def _answered(self, error: BrokerError) -> float:
-        """Do what an error asks for; return how long to wait."""
+        """Handle an error response; return the seconds to wait."""
         if error.code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._in_step = False
             return 0.0
@@ -380,7 +380,7 @@ class Lease:
 
 
 def _assign(words: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Deal to the members by what they said; one that cannot be understood neither wants nor holds anything."""
+    """Assign partitions by the members' metadata; a member with unreadable metadata gets none."""
     members = {}
     for name, data in words.items():
         with contextlib.suppress(ValueError):

@@ -38,7 +38,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "operate": 2.0,
     "plan": 3.0,
     "provision": 17.8,
-    "records": 8.3,
+    "records": 3.0,
     "replicator": 22.3,
     "report": 15.3,
     "starting": 0.0,
@@ -61,7 +61,7 @@ MOST_IN_MESSAGES: dict[str, int] = {
     "operate": 0,
     "plan": 1,  # `allow.everyone.if.no.acl.found`
     "provision": 4,
-    "records": 6,
+    "records": 0,
     "replicator": 38,
     "report": 0,
     "starting": 0,

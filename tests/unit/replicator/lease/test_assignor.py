@@ -166,7 +166,7 @@ def test_no_share_is_an_empty_one() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"range", b"x\x9c\x03\x00", Share(frozenset(), {}).to_bytes(), BOMB])
 def test_what_is_no_members_word_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"not what a member says"):
+    with pytest.raises(ValueError, match=r"not the metadata of a member"):
         Member.from_bytes(data)
 
 
@@ -187,7 +187,7 @@ def test_two_thousand_partitions_fit_a_record_many_times() -> None:
 )
 def test_words_that_would_take_much_are_refused(said: bytes) -> None:
     data = zlib.compress(said)
-    with pytest.raises(ValueError, match="not what a member says"):
+    with pytest.raises(ValueError, match="not the metadata of a member"):
         Member.from_bytes(data)
     with pytest.raises(ValueError, match="not a share"):
         Share.from_bytes(data)
