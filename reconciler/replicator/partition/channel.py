@@ -364,7 +364,7 @@ class Channel(PartitionLifecycle):
         return reasons.why_failed(self.place.remote, sent.landing, sent.size, answer)
 
     def keep_below(self, size: int, why: Callable[[], Reason], now: float) -> bool:
-        """Limit batches to less than `size` bytes, on which a broker closes connections; return whether the next fits."""
+        """Limit batches to below `size` bytes, where a broker closes connections; return whether the next one fits."""
         if self._form.largest >= size:
             self._form = self._form._replace(merge=min(self._form.merge, size // 2), largest=size - 1)
         first = self.queue.first

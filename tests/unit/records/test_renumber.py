@@ -105,11 +105,11 @@ def test_deltas_stay_relative_to_the_horizon_that_the_cleaner_put_in_the_base_ti
 
 def test_nothing_is_read_twice_or_left_out_when_a_batch_is_not_laid_out_as_it_says() -> None:
     one = read(compacted(some(6), {1}, BASE, NONE))
-    with pytest.raises(ValueError, match="do not match the header"):
+    with pytest.raises(ValueError, match="do not match"):
         list(dense(one._replace(record_count=4).sealed(), BASE, UNLIMITED))
-    with pytest.raises(ValueError, match="do not match the header"):
+    with pytest.raises(ValueError, match="do not match"):
         list(dense(one._replace(body=one.body[:-1]).sealed(), BASE, UNLIMITED))
-    with pytest.raises(ValueError, match="do not match the header"):
+    with pytest.raises(ValueError, match="do not match"):
         list(dense(one._replace(last_offset_delta=4).sealed(), BASE, UNLIMITED))
 
 
@@ -132,12 +132,12 @@ def test_offsets_that_do_not_rise_are_no_batch() -> None:
 
     assert renumbered(record(3) + record(5), 2, 6) == (record(0) + record(1), (1, 1, 1, 0))
     assert renumbered(record(0) + record(1), 2, 5) == (record(0) + record(1), (2, 3))
-    with pytest.raises(ValueError, match="do not match the header"):
+    with pytest.raises(ValueError, match="do not match"):
         renumbered(record(3) + record(3), 2, 6)
-    with pytest.raises(ValueError, match="do not match the header"):
+    with pytest.raises(ValueError, match="do not match"):
         renumbered(record(3) + record(5), 2, 5)
 
 
 def test_a_length_that_leads_back_to_itself_ends_at_once() -> None:
-    with pytest.raises(ValueError, match="not laid out"):
+    with pytest.raises(ValueError, match="do not match"):
         renumbered(bytes([0x85, 0x80, 0, 0, 0, 0, 0, 0]), 2**60, 2**60)

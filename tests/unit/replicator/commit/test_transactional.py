@@ -190,7 +190,7 @@ def test_nothing_is_committed_into_a_topic_that_was_made_anew(task: Task) -> Non
     assert (task.committed, task.ended, task.written) == ({}, [], [])
     assert channel.state is PartitionState.OPENING
     assert channel.reason is not None
-    assert "made anew" in channel.reason.text
+    assert "created again" in channel.reason.text
 
 
 class Broker:

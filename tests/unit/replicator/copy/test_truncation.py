@@ -111,7 +111,7 @@ def test_identical_offsets_park_and_say_how_much_where_and_what_to_do(shift: int
         asyncio.run(refuse_truncated(wire, logs(5_000 + shift, shift), ReadPosition(5_000, 4, TOPIC_ID, COPY_ID)))
     state, reason = refused.value.verdict
     assert (state, reason.code) == (PartitionState.PARKED, "AB219")
-    assert reason.text.startswith("3,000 offsets of orders/3 that were copied, 2000 to 4999, are not")
+    assert reason.text.startswith("3,000 offsets of orders/3 that were copied, 2000 to 4999, are no")
     assert "delete the copy" in reason.text
 
 
