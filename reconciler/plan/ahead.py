@@ -122,7 +122,7 @@ def _altered(topic: ObservedTopic, changes: Iterable[ConfigChange]) -> ObservedT
     configs, effective = dict(topic.configs), dict(topic.effective)
     for change in changes:
         configs.pop(change.key, None)
-        # What its brokers default to when a setting goes, only they know.
+        # The default that a removed setting falls back to is known to the brokers alone.
         if change.new is not None:
             configs[change.key] = change.new
             if change.key in effective:

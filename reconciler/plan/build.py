@@ -156,9 +156,9 @@ def _raise_problems(
     desired: Collection[DesiredTopic],
     targets: Collection[str],
 ) -> None:
-    """Raise everything that stands against this plan, together."""
+    """Raise all refusals of this plan, together."""
     stray = {(flow.name, name) for flow in topology.flows_into(targets) for name in misnamed(topology, flow, observed)}
-    # What its policy stands against has been reported with the policy's place, and demands nothing.
+    # What its policy excludes has been reported with the policy's place, and demands nothing.
     named = [choice for choice in chosen if (choice.flow.name, choice.original.name) not in stray]
     faults = (
         *impossible_demands(topology, observed, named, targets),

@@ -1,4 +1,4 @@
-"""Declared clusters become values of the model, and what they have in common is looked at.
+"""Declared clusters become values of the model, and what they have in common is checked.
 
 The loader calls it. References are taken as they are: nothing is looked up here.
 """

@@ -250,7 +250,7 @@ def _written_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
 
 
 def _clashes(draft: Draft, name: str, remote: str, before: Sequence[tuple[Draft, str]]) -> Iterator[tuple[str, str]]:
-    """Yield what stands against one more original of a remote topic, each with its code, at most one of a code."""
+    """Yield the reasons against one more original of a remote topic, each with its code, at most one of a code."""
     flow, found = draft.flow, dict[str, str]()
     for first, original in before:
         flows = f"flows {first.flow.name} ({first.place.line}) and {flow.name} both write {remote} on {flow.target}"

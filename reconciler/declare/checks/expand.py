@@ -132,7 +132,7 @@ def _mesh(clusters: list[Value]) -> Iterator[ClusterPair]:
 
 
 def _repeated_in(place: SourcePlace) -> Iterator[Located]:
-    """Yield each second mention of a cluster within one pattern; the schema has looked at single lists only."""
+    """Yield each second mention of a cluster within one pattern; the schema has checked single lists only."""
     kind = _kind(cast("dict[str, Value]", place.value))
     first: dict[str, SourcePlace] = {}
     for mention in _aliases_at(place / kind) if kind else ():

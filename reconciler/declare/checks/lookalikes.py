@@ -1,7 +1,7 @@
 """Finds what resembles a reference and is none: nothing would be looked up, and the text would be taken as it is.
 
 The loader calls `check` for each document, beside the schema. `env:NAME`, `file:/path` and `file:/path#key` are the
-references of these files; people come from Kafka Connect's `${file:/path:key}`, from shells, and from templates.
+references of these files; users bring those of Kafka Connect (`${file:/path:key}`), of shells and of templates.
 """
 
 from __future__ import annotations

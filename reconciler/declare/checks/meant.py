@@ -1,6 +1,6 @@
 """What is meant by characters that no name has: similar ASCII characters, globs, variables.
 
-`selections` and `renames` ask it about items of lists. Nothing here accepts or refuses; it finds words.
+`selections` and `renames` call it for items of lists. Nothing here accepts or refuses; it words messages.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def meant_by_glob(item: str) -> str | None:
 def mistaken_group(name: str) -> str | None:
     """Return a character that a group's name probably has by mistake; None where nothing indicates that.
 
-    Groups may have any name. Quotes around one, and letters that only look like those beside them, are suspicious.
+    Groups may have any name. Quotes around one, and letters that only resemble those beside them, are suspicious.
     """
     quotes = next((one for one in name if not one.isascii() and _TWINS.get(one) == ""), None)
     if quotes:

@@ -1,6 +1,6 @@
 """Checks the replication policy of each flow, as all layers together make it.
 
-The loader calls `check` once every flow is known, before flows are held against each other: that calls policies for
+The loader calls `check` once every flow is known, before flows are compared with each other: that calls policies for
 names, and one that cannot be used has none. Policy classes are imported here, for every command.
 """
 

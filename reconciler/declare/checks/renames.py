@@ -1,6 +1,6 @@
 r"""Checks rename rules, one by one.
 
-The loader calls `check` for each document that has been held against the schema. What names rules give to topics is a
+The loader calls `check` for each document that has been checked by the schema. What names rules give to topics is a
 question about flows: see `policies`.
 """
 

@@ -1,7 +1,7 @@
 """Which fields under `security:` go together.
 
 The loader calls `check` for what has passed the schema, `clusters` calls `build` to make values of the model.
-References are taken as they are: nothing is looked up here, and no value is repeated in a message.
+References are taken as they are: nothing is resolved here, and no value is repeated in a message.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks the items of include and exclude lists, and the settings that flows name, one by one.
 
-The loader calls `check` for each document that has been held against the schema. Whether two selections overlap is a
+The loader calls `check` for each document that has been checked by the schema. Whether two selections overlap is a
 question about flows: see `crossings`.
 """
 

@@ -1,4 +1,4 @@
-"""Values that know where they were written.
+"""Values with the place where they were written.
 
 The reader makes a `Document`; everything later in this room refers to a `SourcePlace` in one, so that every message can
 name file, line, column and JSON path. Nothing here depends on what the values mean.
@@ -136,7 +136,7 @@ class TextPosition(NamedTuple):
 
 
 def render(path: JsonPath) -> str:
-    """Return a JSON path as people write it: `flows[0].topics.include[1]`."""
+    """Return a JSON path as users write it: `flows[0].topics.include[1]`."""
     text = ""
     for step in path:
         if isinstance(step, int):

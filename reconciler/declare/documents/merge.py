@@ -1,6 +1,6 @@
 """Several documents become one declaration.
 
-The loader calls `merge` after every document has been held against the schema. Clusters, patterns and entries are
+The loader calls `merge` after every document has been checked by the schema. Clusters, patterns and entries are
 concatenated in the order of the files; what there is one of, such as the name, may be in any file and must agree.
 """
 

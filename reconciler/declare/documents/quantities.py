@@ -1,4 +1,4 @@
-"""Sizes and times as people write them, turned into numbers.
+"""Sizes and times as users write them, turned into numbers.
 
 `settings` calls it with text that has passed the schema, which alone decides what is accepted.
 """

@@ -154,7 +154,7 @@ class TreeBuilder:
     def _check_node(self, event: NodeEvent, mark: Mark) -> None:
         """Refuse values that stand elsewhere than where they are read, and text that a terminal would not show.
 
-        Names of anchors and tags are not repeated: unquoted, a secret can look like one.
+        Names of anchors and tags are not repeated: unquoted, a secret can have their form.
         """
         remedy = "write the value out; put quotes around text that begins with "
         if isinstance(event, AliasEvent):

@@ -110,7 +110,7 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
         expected = names.get("title", "a name of letters, digits, _ and -")
         message = f"expected {expected}; found '{key}'"
         located = place.problem(codes.WRONG_VALUE, message, "rename it here and where it is used", at_key=True)
-        # The schema does not look at a value behind a name that it does not take.
+        # The schema does not check a value behind a name that it does not take.
         return Finding(located, place.path)
     if words.is_planned_key(parent.path, key):
         return _at_key(place, codes.NOT_YET, f"{key} is planned and not accepted yet", "remove it")

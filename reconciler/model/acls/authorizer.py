@@ -52,7 +52,7 @@ class Authorizer:
             principal: as Kafka writes it: `User:alice`.
             operation: Kafka's name of it; not ALL.
             name: of the resource.
-            host: the address that is asked from.
+            host: the client's address.
             kind: of the resource.
         """
         found = self.about(name, kind)

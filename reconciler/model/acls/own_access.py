@@ -18,7 +18,7 @@ PADDING_OPERATIONS = ("DELETE",)
 
 @dataclass(frozen=True)
 class AccessRefusal:
-    """One thing that the cluster does not let us do for a flow.
+    """One operation for a flow that the cluster does not allow to us.
 
     Attributes:
         flow: name of the flow that needs it.

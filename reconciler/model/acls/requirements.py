@@ -1,4 +1,4 @@
-"""Kafka's access control lists, as far as we ask for them: what a principal must be allowed on which resources.
+"""Kafka's access control lists, as far as they are needed: what a principal must be allowed on which resources.
 
 `plan` derives them from the declaration, `report` prints them, `observe` holds them against a live cluster. Operations
 have Kafka's names: `READ`, `DESCRIBE_CONFIGS`.
@@ -133,7 +133,7 @@ def without_surplus(acls: Collection[Acl]) -> tuple[Acl, ...]:
 
 
 def _likely(merged: Mapping[_Key, Acl], one: Acl) -> Iterator[Acl]:
-    """Yield the few of many ACLs that might give one of them: each flow adds some, so none is held against all."""
+    """Yield the few of many ACLs that might imply one of them: each flow adds some, so none is compared with all."""
     operations = (one.operation, *(giver for giver, given in IMPLIED.items() if given == one.operation))
     name = one.pattern.name
     patterns = (ALL, ResourcePattern(name), *(ResourcePattern(name[:length], True) for length in range(len(name) + 1)))

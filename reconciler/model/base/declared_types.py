@@ -1,6 +1,6 @@
 """Whether values that were read from a file are of the types that they are declared with. Pure.
 
-Python's dataclasses take whatever they are given; a file that was changed by hand must not get further than its reader.
+Python's dataclasses take any values; a file that was changed by hand must not get further than its reader.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _no_constant(name: str) -> float:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that no other user may look into; folders above it are made as usual.
+    """Make a folder that no other user may read; folders above it are made as usual.
 
     One of this user that is there is closed to others. A link, or another's, stays as it is (`is_private` reports it).
 
@@ -156,7 +156,7 @@ def open_private(path: Path, mode: str = "w") -> IO[str]:
 
     Args:
         path: of the file.
-        mode: `w` or `a`; neither takes away what is there before the caller has looked at it: `w` does not truncate.
+        mode: `w` or `a`; neither takes away what is there before the caller has checked it: `w` does not truncate.
 
     Raises:
         OSError: it cannot be opened, or is a link, or is another user's.

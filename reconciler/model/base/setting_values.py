@@ -14,7 +14,7 @@ _BYTES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4}
 _BYTES |= {"kib": 1024, "mib": 1024**2, "gib": 1024**3, "tib": 1024**4}
 _FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _WITH_UNIT = re.compile(r"([0-9]{1,15}) ?([A-Za-z]{1,7})")
-# Thousands apart, as YAML 1.1, programs and people write them.
+# Thousands apart, as YAML 1.1, programs and users write them.
 _GROUPED = re.compile(r"[0-9]{1,3}([_,' ][0-9]{3}){1,6}")
 _LISTS = frozenset({"cleanup.policy"})
 _WORD = re.compile(r"[a-z]+")

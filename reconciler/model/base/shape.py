@@ -83,7 +83,7 @@ def fits(read: Callable[[Any], Found], value: Any) -> Found | None:
 
 
 def fields(value: Any, required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> dict[str, Any]:
-    """Return the fields of an object, checked; those that are not asked for are left out.
+    """Return the fields of an object, checked; fields that are not declared are left out.
 
     Args:
         value: what was read.

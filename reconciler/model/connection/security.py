@@ -25,14 +25,14 @@ PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 @dataclass(frozen=True)
 class OAuth:
-    """Where the token of SASL OAUTHBEARER comes from: an endpoint that is asked for one, or a reference.
+    """Where the token of SASL OAUTHBEARER comes from: an endpoint, or a reference.
 
     Attributes:
         token: where a fresh token is kept, as a file that is replaced now and then; the others are None then.
         token_endpoint: URL that gives tokens for client credentials (RFC 6749, 4.4).
         client_id: the client that requests the token.
         client_secret: its secret.
-        scope: what is asked for, if anything in particular.
+        scope: that is requested, if any.
         token_provider: name of the entry point of a class of users that gives tokens; the others before are None then.
         token_provider_options: what the class is made with.
         extensions: what brokers get beside the token (RFC 7628).
@@ -83,7 +83,7 @@ class Kerberos:
 
 @dataclass(frozen=True)
 class Security:
-    """How clients authenticate to a cluster, and how they know it.
+    """How clients authenticate to a cluster, and how they verify it.
 
     Attributes:
         protocol: Kafka's `security.protocol`.

@@ -1,4 +1,4 @@
-"""Tokens for SASL OAUTHBEARER from classes of users: found by their entry point, asked with care.
+"""Tokens for SASL OAUTHBEARER from classes of users: found by their entry point, called with care.
 
 `tokens` calls it, in every process that connects. Whatever a class does wrong becomes a `TokenFault` with a readable
 message, which has no value of its options that was looked up.
@@ -33,7 +33,7 @@ class TokenProvider(Protocol):
     def token(self) -> tuple[str, float]:
         """Return a token that brokers take, and when it ends, in seconds since 1970.
 
-        It is asked for when the one before has had three quarters of its life, while connections wait for it: it
+        It is requested when the one before has had three quarters of its life, while connections wait for it: it
         should take a few seconds at most.
         """
 

@@ -1,4 +1,4 @@
-"""Tokens for SASL OAUTHBEARER: kept, asked for at an endpoint, or given by a class of users; the same for both clients.
+"""Tokens for SASL OAUTHBEARER: kept, requested from an endpoint, or given by a user's class; the same for both clients.
 
 `cluster` passes `current` to the code that opens connections. Tokens live in this process alone, and in no message.
 """
@@ -42,7 +42,7 @@ class Token:
     Attributes:
         text: what is sent to brokers.
         expires: seconds since 1970.
-        renew: when the next one is asked for, seconds since 1970.
+        renew: when the next one is requested, in seconds since 1970.
         extensions: what goes beside it.
     """
 

@@ -65,7 +65,7 @@ class ProducerSettings(LineSettings):
 
 @dataclass(frozen=True)
 class AdminSettings:
-    """Of commands and drivers, which ask and change things and keep the internal topics.
+    """Of commands and drivers, which read and change metadata and write the internal topics.
 
     Attributes:
         client_id: as above; None is the library's own.

@@ -93,7 +93,7 @@ class Cluster:
         return Problem(
             "AB423",
             self.where,
-            # Of a reference itself: what it leads to may look like an id and be a secret.
+            # Of a reference itself: what it leads to may have the form of an id and be a secret.
             f"is cluster {found}, and cluster-id is {self.cluster_id}: another one answers at these addresses",
             "correct bootstrap; where the cluster was made anew on purpose, correct cluster-id",
         )
@@ -194,7 +194,7 @@ class Cluster:
 
     @property
     def token_endpoints(self) -> tuple[str, ...]:
-        """The URLs that are asked for tokens.
+        """The URLs from which tokens are requested.
 
         Raises:
             EnvironmentFault: AB304, one cannot be looked up, or is none.

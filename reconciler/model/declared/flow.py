@@ -132,7 +132,7 @@ class Flow:
 
     @property
     def has_service(self) -> bool:
-        """Whether something is to be done beside copying: groups to be looked after, or signs of life to be written."""
+        """Whether there is work beside copying: consumer groups to sync, or heartbeats to write."""
         return bool(self.groups.include) or self.heartbeats > 0
 
     @property

@@ -37,7 +37,7 @@ def choosing(named: Iterable[str]) -> NameSelection:
 
 @dataclass(frozen=True)
 class LastLook:
-    """When the groups of a flow were last looked at.
+    """When the groups of a flow were last checked.
 
     Attributes:
         time: when that was done, in seconds since 1970.

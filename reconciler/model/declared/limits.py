@@ -21,7 +21,7 @@ class Limits:
     Attributes:
         topics: remote topics.
         partitions: partitions of all of them together.
-        growth: partitions that one look of the reconcile loop adds; an apply adds what its plan shows.
+        growth: partitions that one refresh of the reconcile loop adds; an apply adds what its plan shows.
     """
 
     topics: int = 10_000

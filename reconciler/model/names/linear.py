@@ -2,7 +2,8 @@ r"""Writes an expression of Python's `re` as one of RE2, which matches in a time
 
 Python parses the expression, so that every character of it means what it means to `re`; what RE2 reads is made from
 that: code points, classes as ranges, groups, bars and repetitions, and no syntax in which the two differ. Which
-characters a class matches Python is asked as well. What needs backtracking, or would be decided otherwise, is refused.
+characters a class matches Python's `re` decides as well. What needs backtracking, or would be decided otherwise, is
+refused.
 
 Names of topics and settings are ASCII. Names of groups may be any text: for these an expression is written anew, as
 its classes are larger then.

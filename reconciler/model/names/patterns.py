@@ -16,7 +16,7 @@ import re2
 from reconciler.model.names import linear
 from reconciler.model.names.linear import BadPattern, NotLinear
 
-# What RE2 may use for one expression; it shares this between the program and what it remembers of names.
+# What RE2 may use for one expression; it shares this between the program and its cache of names.
 _MOST_MEMORY = 8 * 1024 * 1024
 
 

@@ -1,4 +1,4 @@
-"""Whether an expression can match any name that Kafka allows, and what in it stands against that.
+"""Whether an expression can match any name that Kafka allows, and which part prevents that.
 
 Names of topics and of their settings have ASCII letters, digits, `.`, `_` and `-` alone, so an expression that requires
 anything else matches nothing, on any cluster. An alternative between bars that requires it is dead as well.
@@ -20,7 +20,7 @@ class DeadEnd(NamedTuple):
     """Why an expression, or a part of it, matches no name.
 
     Attributes:
-        character: that no name has, where one is asked for.
+        character: that no name has, where one is required.
         reason: in words that follow "it", where it is no character.
     """
 

@@ -143,7 +143,7 @@ class NameSelection:
 
 @lru_cache(maxsize=1024)
 def names(items: tuple[str, ...], any_text: bool = False) -> NameSelection:
-    """Return names and regular expressions, ready to be asked; flows of one pattern share them."""
+    """Return names and regular expressions, compiled; flows of one pattern share them."""
     return NameSelection(items, any_text)
 
 
@@ -191,7 +191,7 @@ class Selection:
         return name in self._included and name not in self._excluded
 
     def against(self, name: str) -> str | None:
-        """Return the item that stands against the topic `name`; None where it is chosen."""
+        """Return the item that excludes the topic `name`; None where it is chosen."""
         for kind, items in (("never taken", names(ALWAYS_EXCLUDED)), ("excluded", self._excluded)):
             item = items.first(name)
             if item is not None:

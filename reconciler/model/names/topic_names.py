@@ -40,7 +40,7 @@ def is_heartbeats(topic: str, separator: str) -> bool:
 
 
 def is_mirrors_own(topic: str, separator: str) -> bool:
-    """Return whether a topic holds what MirrorMaker 2 keeps, or we do in its format: checkpoints, or offset syncs.
+    """Return whether a topic holds internal data in MirrorMaker 2's format: checkpoints, or offset syncs.
 
     Under most separators these names are internal to all tools; `_` makes them `a_checkpoints_internal`.
     """

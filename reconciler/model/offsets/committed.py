@@ -185,7 +185,7 @@ class Move:
         partition: its number.
         before: what is committed now; None where nothing is.
         after: what is to be.
-        asked: what was asked for: another one where it is clamped.
+        asked: the requested offset: another one where it is clamped.
         metadata: the text that is committed with it.
     """
 
@@ -204,7 +204,7 @@ class Move:
 
     @property
     def is_clamped(self) -> bool:
-        """Whether another offset was asked for, outside of the log."""
+        """Whether another offset was requested, outside of the log."""
         return self.after != self.asked
 
     def to_json(self, kind: Kind) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class CopyRecord:
-    """What must be remembered of a copy beside its log.
+    """What is stored of a copy beside its log.
 
     Attributes:
         source_id: id of the source topic that it is a copy of; None while unknown, or where the brokers have none.
@@ -134,9 +134,9 @@ class CopyRecord:
 
     @property
     def ours_from(self) -> int:
-        """From which target offset on what stands there is of this copy's owners, and can be held against the original.
+        """From which target offset on records are of this copy's owners, and can be compared with the original.
 
-        What others wrote before a log was handed over need not look alike: aborted records here are markers there.
+        What others wrote before a log was handed over may differ in form: aborted records here are markers there.
         """
         return max(self.origin, self.handed.end if self.handed else 0)
 

@@ -1,4 +1,4 @@
-"""Translated offsets, as values: what is asked, and what the answer is."""
+"""Translated offsets, as values: questions and answers."""
 
 from __future__ import annotations
 

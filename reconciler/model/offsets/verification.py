@@ -191,9 +191,9 @@ class Verification:
     Attributes:
         topology: its name.
         partitions: in the order of flows, topics and numbers.
-        unseen: why flows, or parts of them, could not be looked at.
-        notices: what is to be known of flows: that they are failed over.
-        copied_only: whether only what is copied was asked for: what is not does not count then.
+        unseen: why flows, or parts of them, could not be read.
+        notices: remarks on flows: that they are failed over.
+        copied_only: whether only what is copied was compared: what is not does not count then.
     """
 
     topology: str
@@ -225,7 +225,7 @@ class Verification:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether originals hold more than what is copied, and that was asked for as well."""
+        """Whether originals hold more than what is copied, where that was requested as well."""
         return bool(self.lacks) and not self.copied_only
 
     @property

@@ -16,7 +16,7 @@ Level = Literal["ok", "warning", "failure"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
         what: its name: `java`, `cluster us-east: brokers`.

@@ -1,4 +1,4 @@
-"""What live clusters look like, as values.
+"""The state of live clusters, as values.
 
 `observe` makes them, `plan` compares them with what is desired; nothing here connects to anything. The JSON form is
 what `plan --write-observed` leaves for the Pulumi program.
@@ -144,7 +144,7 @@ class ObservedCluster:
         groups: names of its consumer groups that the user may see; None where they were not requested, or not reported.
         default_replicas: its `default.replication.factor`; None where it was not requested, or not reported.
         refused_values: settings that flows into it declare, and that it would not take; of targets only.
-        unasked_values: why it could not be asked for them; empty where it was.
+        unasked_values: why it could not be asked to validate them; empty where it was.
         state_replicas: how many replicas topics have that hold state of the topology there, by name; of targets only.
         remembered: what the records of copies prove of topics there without an ownership record; of targets only.
         state_policies: the `cleanup.policy` of the topology's journals there, by name; of targets only, and of those

@@ -99,7 +99,7 @@ def _topic_of(step: Step) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Growth:
-    """What became of a look after the remote topics of one flow.
+    """What became of a refresh of the remote topics of one flow.
 
     Attributes:
         outcome: of the steps that made topics or let them grow.

@@ -1,4 +1,4 @@
-"""Policies that users write in Python: found by their entry point, asked with care.
+"""Policies that users write in Python: found by their entry point, called with care.
 
 A topology names an entry point of the group `anabranch.policies`, never a module: only installed packages
 can run. `ReplicationPolicy` calls it; whatever a class does wrong becomes a `PolicyFault` with a readable message.
@@ -25,7 +25,7 @@ class NamingPolicy(Protocol):
     that a topic of this name was copied from and its name there, or None where the name does not show it. With it a
     topic that came through a flow's target goes no further, as under the default policy.
 
-    Methods must give the same answer whenever they are asked, in every process, and may be called by several threads.
+    Methods must return the same value at every call, in every process, and may be called by several threads.
     """
 
     def remote_topic(self, source: str, topic: str) -> str:

@@ -1,6 +1,6 @@
 """What a target cluster was seen to do: the probe's findings, as values.
 
-`replicator.gaps.probe` finds them, `state` remembers them. Kafka's own brokers do all of it; others with its
+`replicator.gaps.probe` finds them, `state` stores them. Kafka's own brokers do all of it; others with its
 protocol may not, and then identical offsets cannot be held there.
 """
 

@@ -1,6 +1,6 @@
 """Which flows rest because they are failed over: by their file, or by a record at their target.
 
-One of the two suffices. The gate, `plan` and `status` ask here, so that all of them mean the same flows. Pure.
+One of the two suffices. The gate, `plan` and `status` call it, so that all of them mean the same flows. Pure.
 """
 
 from __future__ import annotations

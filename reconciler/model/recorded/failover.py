@@ -123,7 +123,7 @@ class Crossing:
         mode: of its offsets, `identical` or `translated`; `auto` where there is no copy.
         copied: the source offset that comes next; -1 where nothing was copied yet.
         remote_end: the end of the copy's log.
-        source_end: the end of the original's log; None where the source cannot be asked.
+        source_end: the end of the original's log; None where the source cannot be reached.
         waiting: how many records of the original were not copied, though they can be; None where that is unknown.
         held: how many more stand behind an open transaction, and are not copied before it ends.
         held_by: whose transaction that is, in words; empty where nothing is held.
@@ -237,7 +237,7 @@ class FailoverPlan:
         is_source_lost: whether the source is taken for gone: then the positions of groups come from checkpoints.
         crossings: how far each partition was copied.
         groups: where positions of groups go on.
-        notices: what else is to be known.
+        notices: further remarks.
         without: groups that do not get their place at the target, or not for all that they read.
     """
 
@@ -319,7 +319,7 @@ class FailbackPlan:
         state: how far it has come.
         topics: what becomes of each.
         groups: where positions of groups go on at the source, as far as that is known before records are copied back.
-        notices: what else is to be known.
+        notices: further remarks.
         cuts: of these topics, by original, with the partitions of today.
         without: groups that do not get their place at the source, or not for all that they read.
     """

@@ -1,6 +1,6 @@
 """Which topics on a target are ours: the ownership record, as a value.
 
-`state` keeps the records, `observe` hands them out, `plan` trusts nothing else when it decides whether a topic may be
+`state` keeps the records, `observe` returns them, `plan` trusts nothing else when it decides whether a topic may be
 touched, and `provision` writes them.
 """
 
@@ -52,7 +52,7 @@ class OwnedTopic:
     Attributes:
         name: the remote topic.
         topic_id: its id; None until the creation was confirmed, because the record is written before the topic is made,
-            and an apply that is killed in between must still know its own work.
+            and an apply that is killed in between must still recognise its own work.
         topology: name of the topology that made it.
         digest: of the topology when it was last applied to this topic.
         flow: name of the flow that fills it.
@@ -80,7 +80,7 @@ class OwnedTopic:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the topic is known to have been made, and not only meant."""
+        """Whether the topic is known to have been made, and not only planned."""
         return self.topic_id is not None
 
     @classmethod

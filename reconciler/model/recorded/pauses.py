@@ -1,4 +1,4 @@
-"""Which partitions people have paused: rules by scope, of which the narrowest counts.
+"""Which partitions users have paused: rules by scope, of which the narrowest counts.
 
 The commands make the rules, `state` keeps them, tasks obey them. A rule lasts until another one takes its place,
 however many runs come and go.

@@ -1,4 +1,4 @@
-"""A flow specification: all that the replicator needs to know of one flow, as JSON, secrets as references.
+"""A flow specification: all that the replicator needs of one flow, as JSON, secrets as references.
 
 `cli` compiles it from the topology, Spark carries it to wherever the tasks run.
 """

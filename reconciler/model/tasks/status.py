@@ -1,8 +1,8 @@
 """What a running task reports every second: the values behind `status`, `lag`, the demo's view and goals.
 
 Tasks make them, the `state` room carries them as JSON, `report` prints them. The JSON leaves out what has its usual
-value, and a reader ignores what it does not know: tasks and readers of neighbouring releases understand each other.
-A state that it does not know it takes for `opening`.
+value, and a reader ignores unknown fields and takes an unknown state for `opening`: tasks and readers of neighbouring
+releases are compatible.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def open_copies(topology: Topology, observed: Observed, chosen: Collection[Choic
 
 
 def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[Notice]:
-    """Yield which flows' ACLs are not followed into a target because a cluster does not let us, and what would help."""
+    """Yield which flows' ACLs are not followed into a target because a permission is missing, and what would help."""
     target = observed[alias]
     yield from own_notices(topology, target, target.access.operations)
     yield from granted_by_others(topology, target)
@@ -293,7 +293,7 @@ def revoked_with(
     """Return the revocation of what this topology has granted on topics that are deleted.
 
     Args:
-        topology: whose.
+        topology: which.
         target: the cluster.
         names: of the topics; None is everything that is ours.
     """

@@ -1,7 +1,7 @@
 """The ACLs of one flow that fails over, or back: which principals may write to its copies, the replicator or others.
 
 Pure. `failover` and `failback` carry the steps out at once, where `apply` would do so with all else that it finds. They
-are what changes in the ACLs that `bindings` and `own_bindings` ask for, and nothing besides.
+are what changes in the ACLs that `bindings` and `own_bindings` return, and nothing besides.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def failover_acl_plan(topology: Topology, observed: Observed, flow: str, failed_
 
 
 def _is_closed(target: ObservedCluster) -> bool:
-    """Return whether we may not see ACLs there, or change them, or there are none in force."""
+    """Return whether we may not read ACLs there, or change them, or there are none in force."""
     operations = target.access.operations
     return target.acls.sight not in ("seen", "unsure") or bool(operations and "ALTER" not in operations)
 

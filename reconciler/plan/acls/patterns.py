@@ -1,6 +1,6 @@
 """Which ACL resource patterns cover the topics that a flow takes, and their copies: the narrowest that are safe.
 
-Pure. ACLs know names and prefixes alone, so a regular expression becomes the plain text that it begins with, or else
+Pure. ACLs have names and prefixes alone, so a regular expression becomes the plain text that it begins with, or else
 every topic. Called by `requirements`.
 """
 

@@ -45,11 +45,11 @@ _MARKERS = "transaction markers that fill gaps; CLUSTER_ACTION instead before Ka
 _MARKERS_BEGUN = "transaction markers that fill gaps, in copies that were begun with identical offsets"
 _CLUSTER = ResourcePattern(CLUSTER_NAME)
 _FOLLOWING: tuple[Collection[Purpose], bool] = (["apply"], True)
-_LOOK = "seeing before a copy begins whether its remote topic is ours"
-_LOOKED = "when groups were last looked at, between waves and in `status`"
-_STATUS = "what `status` shows, and when groups were last looked at"
+_LOOK = "check before a copy begins whether its remote topic is ours"
+_LOOKED = "when groups were last checked, between waves and in `status`"
+_STATUS = "what `status` shows, and when groups were last checked"
 _CONTROL = "commands such as `pause`, and which task has which partition"
-_COPIES = "what is remembered of copies: topic ids, shifted runs; what the target can"
+_COPIES = "records of copies: topic ids, shifted runs; what the target supports"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _about_patterns(flow: Flow) -> Iterator[str]:
     for item in flow.topics.include:
         if not is_literal(item):
             said = ", ".join(map(str, patterns_of(item)))
-            yield f"flow {flow.name}: ACLs know no regular expressions: {item} became {said}"
+            yield f"flow {flow.name}: ACLs have no regular expressions: {item} became {said}"
     if flow.topics.exclude:
         yield f"flow {flow.name}: what is excluded is not taken, though a prefix may allow it"
     if flow.policy.gives_any_name and not all(map(is_literal, flow.topics.include)):
@@ -154,9 +154,13 @@ def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
     if not flow.has_service:
         return
     yield _Need(
-        "group", ResourcePattern(turn_group(topology, flow.name)), ["READ"], "whose turn the groups are", ["replicate"]
+        "group",
+        ResourcePattern(turn_group(topology, flow.name)),
+        ["READ"],
+        "election of the process that serves groups",
+        ["replicate"],
     )
-    yield _Need("topic", ResourcePattern(HEARTBEATS), ["CREATE", "WRITE"], "signs of life", ["replicate"])
+    yield _Need("topic", ResourcePattern(HEARTBEATS), ["CREATE", "WRITE"], "heartbeats", ["replicate"])
     if not flow.groups.include:
         return
     checkpoints = ResourcePattern(checkpoints_topic(flow.source, flow.checkpoints_separator))
@@ -168,10 +172,10 @@ def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
 
 
 def _of_looks(topology: Topology, flow: Flow, names: StateNames) -> Iterator[_Need]:
-    """Yield what is looked at between waves: how flows are, and when groups were last looked at."""
+    """Yield what is checked between waves: the state of flows, and when groups were last checked."""
     has_waves = len({topology.wave(one.target) for one in topology.flows if one.enabled}) > 1
     if has_waves:
-        yield _Need("topic", ResourcePattern(names.status), ["READ"], "how flows are, between waves", ["apply"])
+        yield _Need("topic", ResourcePattern(names.status), ["READ"], "state of flows, between waves", ["apply"])
     if flow.groups.include and names == SHARED_NAMES:
         yield _Need("topic", ResourcePattern(HEARTBEATS), ["READ"], _LOOKED, ["apply"], is_optional=not has_waves)
 
@@ -246,14 +250,14 @@ def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
 def _of_probe(topology: str, flow: Flow, names: StateNames) -> Iterator[_Need]:
     if flow.repeats:
         return
-    why = "trying once what the target can"
+    why = "probe of what the target supports"
     is_shared = names == SHARED_NAMES
     prefix = transactional_prefix(*SHARED_PROBE_NAMES) if is_shared else probe_prefix(topology)
     ids, scratch = ResourcePattern(prefix, prefixed=True), ResourcePattern(names.scratch)
     yield _Need("topic", scratch, ["CREATE", "READ", "WRITE"], why, ["replicate"], is_optional=True)
     yield _Need("transactional-id", ids, ["WRITE"], why, ["replicate"], is_optional=True)
     if is_shared:
-        why = "remembering what the target can"
+        why = "record of what the target supports"
         yield _Need("topic", ResourcePattern(names.owned), ["WRITE"], why, ["replicate"], is_optional=True)
 
 

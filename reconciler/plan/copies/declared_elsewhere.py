@@ -1,4 +1,4 @@
-"""Copies that another tool declares (`create: false`), held against what the flow would have made.
+"""Copies that another tool declares (`create: false`), compared with what the flow would have made.
 
 Pure. Nothing is done to them: the plan reports what differs, and the tool that declares them has to change it.
 """

@@ -23,7 +23,7 @@ def desired_topics(topology: Topology, observed: Observed, targets: Collection[s
     """Return the remote topics of the flows into `targets` that are not failed over, by cluster, name and flow.
 
     A copy with translated offsets may have several originals, of which the one on record, or the first, stands for all.
-    Two flows may ask for the copy of one original with identical offsets here; the guardrails of the plan refuse that.
+    Two flows may declare the copy of one original with identical offsets here; the guardrails of the plan refuse that.
 
     Args:
         topology: what is declared.

@@ -1,4 +1,4 @@
-"""What a plan leaves alone because a flow is failed over: its copies are what people write to now.
+"""What a plan leaves alone because a flow is failed over: producers write to its copies now.
 
 Pure. A flow is failed over where its file declares it, or a record at its target has it; where only one does, `plan`
 and `drift` report it. Its ACLs are in `bindings` and `own_bindings`.
@@ -99,7 +99,7 @@ def failover_drift(topology: Topology, target: ObservedCluster) -> Iterator[Drif
 
 
 def renamed_copies(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
-    """Yield flows on record as failed over whose policy gives other names than the copies have that people write to."""
+    """Yield flows on record as failed over whose policy gives other names than their copies have."""
     for flow in topology.flows:
         state = observed[flow.target].failed_over.get(flow.name) if flow.target in targets else None
         for cut in () if state is None else sorted(state.cuts.values(), key=lambda cut: cut.topic):
@@ -107,7 +107,7 @@ def renamed_copies(topology: Topology, observed: Observed, targets: Collection[s
                 yield Problem(
                     "AB438",
                     f"{topology.clusters[flow.target].where}, topic {cut.remote}",
-                    f"flow {flow.name} is failed over, so people write to it, and its policy would call it {now} now",
+                    f"flow {flow.name} is failed over, so producers write to it, and its policy would name it {now}",
                     f"declare the former policy; or `anabranch failback --flow {flow.name}` first",
                 )
                 break
@@ -124,7 +124,7 @@ def primaries_deleted(plan: Plan, observed: Observed) -> Iterator[Problem]:
                 yield Problem(
                     "AB436",
                     f"{step.cluster}, topic {step.name}",
-                    f"flow {state.flow} is failed over, so people write to it: {why_resting(state.flow, state)}",
+                    f"flow {state.flow} is failed over, so producers write to it: {why_resting(state.flow, state)}",
                     f"`anabranch failback --flow {state.flow}` first, or name other topics with --target",
                 )
 

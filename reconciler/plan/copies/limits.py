@@ -91,7 +91,7 @@ class _Room:
 
 
 def beyond_growth(flow: Flow, steps: Collection[Step]) -> Beyond | None:
-    """Return what of the steps for a flow is more than one look of the reconcile loop may add; None where nothing is.
+    """Return what of the steps for a flow is more than one refresh may add; None where nothing is.
 
     Args:
         flow: the flow.

@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 def misnamed(topology: Topology, flow: Flow, observed: Observed) -> Mapping[str, Problem]:
-    """Return, by original, what stands against copying a topic.
+    """Return, by original, why a topic cannot be copied.
 
     Of several topics that would have one name, also by several flows between the same clusters, the one whose copy this
     topology has made keeps it, and only the others are reported.

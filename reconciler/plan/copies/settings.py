@@ -27,7 +27,8 @@ MIRROR_MAKER_EXCLUDES = frozenset(
 EXCLUDED = MIRROR_MAKER_EXCLUDES | {
     # Identical offsets decide about these.
     *FIXED,
-    # Where a cluster keeps old segments is its own affair; how long it keeps records is `retention.*`, which is copied.
+    # Where a cluster keeps old segments is its own decision; how long it keeps records is `retention.*`, which is
+    # copied.
     "local.retention.bytes",
     "local.retention.ms",
     "remote.log.copy.disable",
@@ -55,7 +56,7 @@ def settings_of(
 
     Args:
         original: the topic at the source.
-        target: whose brokers must know every key.
+        target: whose brokers must have every key.
         replication: how many replicas the remote topic has or gets.
         rules: of the flow.
         applied: what was last applied to the remote topic; None where it is still to be made.
@@ -65,7 +66,7 @@ def settings_of(
     else:
         settings = {key: TopicSetting(key, value, "kept", floor=key in FLOORS) for key, value in applied.items()}
     for needed in _for_identical_offsets(target, replication):
-        # Where more is as good, the original may ask for more.
+        # Where more is as good, the original may have more.
         if not (needed.floor and needed.accepts(settings[needed.key].value if needed.key in settings else None)):
             settings[needed.key] = needed
     settings |= {key: TopicSetting(key, value, "declared") for key, value in rules.set if key not in FIXED}
@@ -90,7 +91,7 @@ def _is_copied(key: str, rules: ConfigRules) -> bool:
 
 
 def unknown_keys(original: ObservedTopic, target: ObservedCluster, rules: ConfigRules) -> tuple[str, ...]:
-    """Return the settings of `original` that are left out because the target's brokers do not know them."""
+    """Return the settings of `original` that are left out because the target's brokers do not have them."""
     return tuple(sorted(key for key in original.configs if _is_copied(key, rules) and not target.knows_key(key)))
 
 

@@ -1,7 +1,7 @@
 """Find drift: what is on record of the last apply against what is there.
 
 Pure. The record alone is compared, never the sources: what changed there is for `plan` to follow, and a source that
-does not answer makes nothing look missing here.
+does not answer does not make anything appear missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def drift_of(
     Args:
         topology: what is declared.
         observed: the targets that answered.
-        all_settings: whether settings count that are the clusters' own affair, and no copy gets from its original, such
+        all_settings: whether settings count that belong to the clusters, and no copy gets from its original, such
             as the throttles of a rebalance.
     """
     ours = partial(_of_ours, all_settings=all_settings)
@@ -52,7 +52,7 @@ def _of_ours(topology: Topology, target: ObservedCluster, all_settings: bool) ->
     # No apply sets back what another tool declares by now; what it should be is compared by the plan.
     declared_elsewhere = frozenset(flow.name for flow in topology.flows if not flow.create)
     for name, record in sorted(target.owned.items()):
-        # What people write to is theirs to change.
+        # Copies that producers write to may be changed by others.
         if record.topology != topology.name or not record.is_confirmed or record.flow in resting | declared_elsewhere:
             continue
         existing = target.topics.get(name)
@@ -70,7 +70,7 @@ def _of_ours(topology: Topology, target: ObservedCluster, all_settings: bool) ->
 
 
 def _of_clusters(rules: ConfigRules | None) -> frozenset[str]:
-    """Return the settings that are not the flow's affair: usually not copied, and not by its rules either."""
+    """Return the settings that do not belong to the flow: usually not copied, and not by its rules either."""
     return frozenset(key for key in OF_CLUSTERS if rules is None or not rules.copies(key, is_excluded=True))
 
 

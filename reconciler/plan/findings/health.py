@@ -45,7 +45,7 @@ def slots(flows: Sequence[Flow], cores: int, master: str | None = None) -> Check
     Args:
         flows: those of one process.
         cores: of this machine.
-        master: of the Spark cluster that they run on, if not here; it is asked when they start.
+        master: of the Spark cluster that they run on, if not here; contacted when they start.
     """
     tasks = sum(flow.tasks for flow in flows)
     what = f"{tasks} task{'' if tasks == 1 else 's'} of {len(flows)} flow{'' if len(flows) == 1 else 's'}"
@@ -78,7 +78,7 @@ def brokers(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
 
 
 def encryption(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
-    """Judge whether what goes between us and a cluster, its tokens included, may be read on the way.
+    """Judge whether traffic with a cluster, its tokens included, may be read on the way.
 
     Args:
         cluster: which one.
@@ -107,7 +107,7 @@ def clock(cluster: Cluster, seen: ClockSeen) -> Check:
     """Judge the difference between two clocks: figures of lag and latency rest on it, and nothing that is copied."""
     what = f"cluster {cluster.alias}: clock"
     if seen.ahead is None:
-        return Check(what, "warning", f"cannot be known: {seen.why_not}", "see to it that NTP runs everywhere")
+        return Check(what, "warning", f"cannot be determined: {seen.why_not}", "see to it that NTP runs everywhere")
     direction = "ahead of" if seen.ahead >= 0 else "behind"
     said = f"the controller's clock is {abs(seen.ahead):.3f} s {direction} this machine's, ± {seen.within:.3f} s"
     if abs(seen.ahead) - seen.within <= LARGEST_DIFFERENCE:
@@ -118,8 +118,7 @@ def clock(cluster: Cluster, seen: ClockSeen) -> Check:
 def permissions(cluster: Cluster, acls: Collection[Acl], rights: Rights) -> Iterator[Check]:
     """Judge what our user may do on a cluster against what is needed there.
 
-    To replicate is what doctor is asked about: what is missing for that is a failure, and for `apply` a warning, as
-    another user may do that.
+    What is missing to replicate is a failure, and what is missing for `apply` a warning, as another user may do that.
 
     Args:
         cluster: which one.
@@ -140,7 +139,7 @@ def capabilities(
 
     Args:
         cluster: the target.
-        found: what the probe has remembered; None where nothing was tried yet.
+        found: what the probe has recorded; None where nothing was tried yet.
         has_transactions: whether the target has transactional ids.
         takes_identical: whether some flow may give copies identical offsets there.
     """

@@ -31,7 +31,7 @@ def _deeds(plan: Json) -> dict[str, Any]:
     deeds: dict[str, Any] = {}
     for cluster in plan["clusters"]:
         alias = cluster["alias"]
-        # Which clusters come first, and are looked at before the others follow, was reviewed, too.
+        # Which clusters come first, and are checked before the others follow, was reviewed, too.
         deeds[f"{alias}: order"] = {"wave": cluster.get("wave")}
         for step in cluster["steps"]:
             deeds[f"{alias}: {step['action']} {step.get('topic') or step['acl']}"] = _by_key(step)

@@ -190,7 +190,7 @@ def test_it_is_written_for_people_for_programs_and_as_commands(
     assert "cluster a   User:o'hara" in text
     assert "cluster b   User:REPLICATOR" in text
     assert "no user is declared" in text
-    assert "flow a-b: ACLs know no regular expressions: orders.* became orders* (prefixed)" in text
+    assert "flow a-b: ACLs have no regular expressions: orders.* became orders* (prefixed)" in text
     assert "cluster c" not in text
 
     assert main(["explain", "--acls", str(file), "--format", "json", "--flow", "a-b"]) == 0

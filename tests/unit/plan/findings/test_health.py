@@ -96,7 +96,7 @@ def test_what_goes_in_clear_to_another_machine_is_warned_of(
         (ClockSeen(-1.2, 0.3), "ok", "1.200 s behind this machine's"),
         (ClockSeen(-1.2, 0.1), "warning", "1.200 s behind"),
         (ClockSeen(90.0, 0.1), "warning", "90.000 s ahead"),
-        (ClockSeen(why_not="no quorum"), "warning", "cannot be known: no quorum"),
+        (ClockSeen(why_not="no quorum"), "warning", "cannot be determined: no quorum"),
     ],
 )
 def test_clocks_that_differ_for_certain_are_warned_of(seen: ClockSeen, level: str, said: str) -> None:
