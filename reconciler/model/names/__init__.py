@@ -1,1 +1,1 @@
-"""Names of topics and groups: expressions that match them, selections, rename rules and policies."""
+"""Names of topics and groups: expressions that match them, selections and rename rules."""

@@ -40,7 +40,7 @@ def needless_sources(
 
 
 def why_resting(flow: str, state: FailedOver | None) -> str:
-    """Say why a flow that is failed over copies nothing, without its name.
+    """Return why a flow that is failed over copies nothing, without its name.
 
     Args:
         flow: name of the flow.
