@@ -235,7 +235,7 @@ def _of_journals(names: StateNames) -> Iterator[_Need]:
 def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
     if flow.dlq is not None:
         yield _Need("topic", ResourcePattern(flow.dlq), ["WRITE"], "records put aside (dlq)", ["replicate"])
-        yield _Need("topic", ResourcePattern(flow.dlq), ["DESCRIBE"], "looking whether the dlq is there", ["apply"])
+        yield _Need("topic", ResourcePattern(flow.dlq), ["DESCRIBE"], "check that the dlq exists", ["apply"])
     if _may_be_translated(flow):
         syncs, why = ResourcePattern(syncs_topic(flow.source)), "where records with translated offsets stand"
         is_optional = flow.may_begin_identical

@@ -171,7 +171,7 @@ def _allowed(
         return Check(what, level, said, remedy)
     without = f"; without what is optional: {_few(optional)}" if optional else ""
     silent = f"; the cluster does not report {_few(untold)}" if untold else ""
-    return Check(what, "ok", f"{cluster.user} has what is needed on all that is there{silent}{without}")
+    return Check(what, "ok", f"{cluster.user} has all permissions that are needed on what exists{silent}{without}")
 
 
 def _untold(acls: Collection[Acl], rights: Rights) -> list[str]:

@@ -46,7 +46,7 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
             why, own = f"flow {record.flow} is not enabled", []
         elif flow.takes(record.source_topic, topology.aliases):
             now = flow.remote_topic(record.source_topic)
-            why = "{} is gone" if now == name else f"flow {record.flow} calls the copy of {{}} {{}} now"
+            why = "{} is gone" if now == name else f"flow {record.flow} names the copy of {{}} {{}} now"
             own += [] if now == name else [now]
         else:
             why = f"flow {record.flow} no longer takes {{}}"
@@ -73,12 +73,16 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     yield from acl_notices(topology, observed, alias)
     yield from replica_notices(topics, topology, target)
     if target.unasked_values:
-        said = f"whether it takes the settings that flows declare (configs.set) was not asked: {target.unasked_values}"
+        said = (
+            f"whether it takes the settings that flows declare (configs.set) was not checked: {target.unasked_values}"
+        )
         yield Notice(f"cluster {alias}", said)
     for topic in topics:
         original = observed[topic.source].topics[topic.source_topic]
         if left_out := unknown_keys(original, target, rules[topic.flow]):
-            yield Notice(topic.name, f"{alias} does not know {', '.join(left_out)}, set on the original: left out")
+            yield Notice(
+                topic.name, f"{alias} has no setting {', '.join(left_out)} of topics, set on the original: left out"
+            )
         found, record = target.topics.get(topic.name), target.owned.get(topic.name)
         if found is not None and not topic.is_made:
             if said := unlike(topic, found):
@@ -111,7 +115,7 @@ def _of_flow(flow: Flow, topology: Topology, observed: Observed) -> Iterator[str
         yield from unmatched(flow, observed[flow.source].names)
         if left := left_behind(flow, observed[flow.source].names, topology.aliases):
             said = ", ".join(left[:_SHOWN]) + (f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else "")
-            yield f"left behind, as called like internal topics: {said}; name them in topics.include to take them"
+            yield f"left out, as their names are those of internal topics: {said}; add them to topics.include to copy"
         groups = observed[flow.source].groups
         if groups is not None:
             yield from unmatched_groups(flow, groups)

@@ -65,7 +65,7 @@ def _more(topics: Collection[DesiredTopic], topology: Topology, target: Observed
         if found is None or topic.name not in target.owned or factors[topic.flow] is None:
             continue
         if found.replicas > asked:
-            yield Notice(topic.name, f"has replication {found.replicas}, asked for is {asked}: left as it is")
+            yield Notice(topic.name, f"has replication {found.replicas}, declared is {asked}: left as it is")
 
 
 def state_replicas(topology: Topology, target: ObservedCluster) -> int:

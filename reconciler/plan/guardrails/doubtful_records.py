@@ -26,7 +26,7 @@ _FOLLOWED = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE"})
 def doubt(topology: Topology, alias: str, record: OwnedTopic) -> str:
     """Return why an apply of the declaration would not have made a topic that is on record; empty where it may have.
 
-    It may have where its source is declared, and its name is what a flow from there calls the copy of its original,
+    It may have where its source is declared, and its name is what a flow from there names the copy of its original,
     or what the default policy does, as the policy of a flow that is gone or has another one now is not known. A name
     without the source's alias may be that of any topic, so there the flow must include the original as well.
 
@@ -40,11 +40,11 @@ def doubt(topology: Topology, alias: str, record: OwnedTopic) -> str:
     flows = [flow for flow in topology.flows if (flow.source, flow.target) == (record.source, alias)]
     if record.name in _prefixed(topology, record) or any(_names(flow, record) for flow in flows):
         return ""
-    return f"no flow from {record.source} would call the copy of {record.source_topic} so"
+    return f"no flow from {record.source} names the copy of {record.source_topic} so"
 
 
 def check_named(plan: Plan, named: Collection[str]) -> Iterator[Problem]:
-    """Yield the problem of each deletion of a topic in doubt that was not asked for by its name.
+    """Yield the problem of each deletion of a topic in doubt that was not requested by its name.
 
     Args:
         plan: with its deletions.

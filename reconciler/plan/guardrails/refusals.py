@@ -71,7 +71,7 @@ def renamed_clusters(
             "AB432",
             topology.clusters[alias].where,
             f"was declared as {former} before: under the name {alias} everything would be copied once more",
-            f"call it {former} again; or delete the former copies with the former files: `anabranch destroy`",
+            f"name it {former} again; or delete the former copies with the former files: `anabranch destroy`",
         )
 
 
@@ -83,7 +83,7 @@ def _renamed_flow(topic: DesiredTopic, target: ObservedCluster, topology: Topolo
     if record.topology != topology.name or not _is_copy_of(record, topic):
         return
     if record.flow in target.failed_over:
-        why = f"flow {record.flow} is failed over, so people write to it"
+        why = f"flow {record.flow} is failed over, so producers write to it"
         remedy = f"or `anabranch failback --flow {record.flow}` first"
     elif record.offsets == "translated":
         why = "its positions go by the flow's name: all would be copied once more"
@@ -103,7 +103,7 @@ def _fewer(
         return
     if topic.partitions < min(record.partitions, existing.partitions):
         found = f"has {existing.partitions} partitions, and flow {flow.name} declares {topic.partitions}"
-        remedy = f"partitions never become fewer: ask for {record.partitions} (partitions), or leave the number out"
+        remedy = f"partitions never become fewer: set partitions to {record.partitions}, or leave the number out"
         yield Problem("AB430", where, found, remedy)
 
 

@@ -88,7 +88,7 @@ def about_groups(flow: Flow, statuses: Collection[TaskStatus], last: LastLook | 
     Args:
         flow: which one.
         statuses: the newest word of each task.
-        last: when its groups were last looked at; None where they were not.
+        last: when its groups were last checked; None where they were not.
         now: seconds since 1970.
     """
     is_running = any(one.flow == flow.name and one.is_live(now) and not one.is_held for one in statuses)
@@ -98,4 +98,4 @@ def about_groups(flow: Flow, statuses: Collection[TaskStatus], last: LastLook | 
     if last is None:
         yield "its consumer groups were not checked yet"
     elif now - last.time > longest:
-        yield f"its consumer groups were last looked at {now - last.time:.0f} s ago, {longest:g} s are allowed"
+        yield f"its consumer groups were last checked {now - last.time:.0f} s ago, {longest:g} s are allowed"

@@ -91,7 +91,7 @@ def test_a_cluster_that_was_not_asked_is_noted() -> None:
     plan = plan_of(topology(), SOURCE, knowing(WEST, unasked_values="Topic authorization failed."))
     (notice,) = plan.clusters[0].warnings
     assert notice.subject == "cluster eu-west"
-    assert notice.message.endswith("was not asked: Topic authorization failed.")
+    assert notice.message.endswith("was not checked: Topic authorization failed.")
 
 
 def test_places_are_no_part_of_a_declaration() -> None:

@@ -158,7 +158,7 @@ def test_another_replication_factor_is_said_and_left() -> None:
     assert not plan_of(topology(), source, target).clusters[0].warnings
     plan = plan_of(topology(flow(replication_factor=1)), source, target)
     assert plan.is_empty
-    assert "has replication 2, asked for is 1" in plan.clusters[0].warnings[0].message
+    assert "has replication 2, declared is 1" in plan.clusters[0].warnings[0].message
 
 
 def test_a_killed_apply_is_finished() -> None:

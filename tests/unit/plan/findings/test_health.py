@@ -143,7 +143,7 @@ def test_what_is_not_allowed_is_named_and_weighed() -> None:
     allowed["group", "g"] = frozenset({"READ"})
     replicate, apply = health.permissions(WEST, acls, Rights(allowed))
     assert (replicate.level, apply.level) == ("ok", "ok")
-    said = "user mirror has what is needed on all that is there"
+    said = "user mirror has all permissions that are needed on what exists"
     silent = f"{said}; the cluster does not report topic east.b"
     assert replicate.found == f"{silent}; without what is optional: DELETE on topic east.a"
     assert apply.found == silent

@@ -161,7 +161,7 @@ def test_the_targets_default_is_what_the_target_says() -> None:
     assert told(plan_of(declared, SOURCE, replace(made, default_replicas=3)))[0][1].startswith(
         "has 2 replicas, and should"
     )
-    assert "asked for is 1" in told(plan_of(declared, SOURCE, replace(made, default_replicas=1)))[0][1]
+    assert "declared is 1" in told(plan_of(declared, SOURCE, replace(made, default_replicas=1)))[0][1]
     thinner = replace(made, topics={REMOTE: replace(made.topics[REMOTE], replication_factor=1)})
     assert [one.desired for one in drift_of(declared, {WEST: thinner})] == ["2"]
 
@@ -254,7 +254,7 @@ def test_what_is_declared_by_now_decides_over_what_was_made() -> None:
     there = thin(topology(flow(replication_factor=3)), 2)
     assert not drift_of(topology(flow(replication_factor=2)), {WEST: there})
     asked = topology(flow(replication_factor=1))
-    assert told(plan_of(asked, SOURCE, there)) == [(REMOTE, "has replication 2, asked for is 1: left as it is")]
+    assert told(plan_of(asked, SOURCE, there)) == [(REMOTE, "has replication 2, declared is 1: left as it is")]
     assert not drift_of(asked, {WEST: there})
 
 

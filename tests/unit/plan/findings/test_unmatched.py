@@ -37,7 +37,7 @@ def test_each_item_that_matches_nothing_is_told(item: str, meant: str | None) ->
 def test_what_is_called_like_an_internal_topic_is_left_behind_and_said() -> None:
     source = cluster(EAST, topic("orders"), topic("app-internal"), topic("eu-west.x.replica"), topic("__x"))
     (notice,) = plan_of(topology(), source, cluster(WEST)).clusters[0].warnings
-    expected = "left behind, as called like internal topics: app-internal; name them in topics.include to take them"
+    expected = "left out, as their names are those of internal topics: app-internal; add them to topics.include to copy"
     assert (notice.subject, notice.message) == ("flow us-east-eu-west", expected)
     named = plan_of(topology(flow(include=[".*", ".*-internal"])), source, cluster(WEST))
     assert (named.clusters[0].warnings, [one.topics for one in named.clusters[0].flows]) == ((), [2])

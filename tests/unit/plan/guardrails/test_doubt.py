@@ -99,7 +99,7 @@ def test_it_is_destroyed_by_its_name_alone() -> None:
         (problem,) = refused.value.problems
         assert (problem.code, refused.value.exit_code) == ("AB445", 4)
         assert "topic billing" in problem.where
-        assert "payments would not have made it: no flow from us-east would call the copy of a so" in problem.message
+        assert "payments would not have made it: no flow from us-east names the copy of a so" in problem.message
         assert "--target billing" in problem.remedy
     check_deletions(destroyed(there, "billing"), {WEST: there}, {"topic": 1}, ("billing",))
     check_deletions(destroyed(there, "us-east.a"), {WEST: there}, {"topic": 1}, ("us-east.a",))

@@ -172,7 +172,7 @@ def test_fewer_partitions_than_a_copy_was_made_with_are_refused() -> None:
         "AB430",
         "has 12 partitions, and flow us-east-eu-west declares 11",
     )
-    assert "ask for 12" in problem.remedy
+    assert "set partitions to 12" in problem.remedy
     more = plan_of(topology(flow(partitions=13)), SOURCE, before)
     assert [step.topic.partitions for step in more.steps if isinstance(step, AddPartitions)] == [13]
     assert plan_of(topology(), SOURCE, before).is_empty, "copies keep what they have more"
@@ -199,7 +199,7 @@ def test_a_source_under_another_alias_is_refused() -> None:
     there = carried_out(plan_of(former, before, cluster(WEST)), cluster(WEST))
     (problem,) = problems(topology(), SOURCE, there)
     assert (problem.code, "was declared as us-west before" in problem.message) == ("AB432", True)
-    assert "call it us-west again" in problem.remedy
+    assert "name it us-west again" in problem.remedy
     other = cluster(EAST, replace(topic("orders"), topic_id="of-another-cluster"))
     planned = plan_of(topology(), other, there)
     assert [type(step) for step in planned.steps] == [CreateTopic], "another cluster has a topic of that name"

@@ -123,10 +123,10 @@ def late(interval: float, ago: float | None, *statuses: TaskStatus) -> list[str]
 
 def test_groups_of_a_running_flow_were_looked_at_lately() -> None:
     assert late(60, 179, task()) == []
-    assert late(60, 181, task()) == ["its consumer groups were last looked at 181 s ago, 180 s are allowed"]
+    assert late(60, 181, task()) == ["its consumer groups were last checked 181 s ago, 180 s are allowed"]
     # A quick flow may miss more than three looks.
     assert late(1, 29, task()) == []
-    assert late(1, 31, task()) == ["its consumer groups were last looked at 31 s ago, 30 s are allowed"]
+    assert late(1, 31, task()) == ["its consumer groups were last checked 31 s ago, 30 s are allowed"]
     assert late(60, None, task()) == ["its consumer groups were not checked yet"]
     # Nobody runs it, or it is another one that runs.
     assert late(60, None) == []
@@ -239,6 +239,6 @@ def test_later_waves_wait_for_groups_that_nobody_looks_at(monkeypatch: pytest.Mo
     assert stopped("well") == ""
     said = stopped("late")
     assert said.startswith("AB431 ")
-    assert "flow hub-paris: its consumer groups were last looked at 40 s ago, 30 s are allowed" in said
+    assert "flow hub-paris: its consumer groups were last checked 40 s ago, 30 s are allowed" in said
     assert "flow hub-paris: when its consumer groups were last looked at cannot be read: " in stopped("hidden")
     assert "no READ" in stopped("hidden")
