@@ -80,12 +80,12 @@ def verify(
     from reconciler.replicator.driver import run_folders
     from reconciler.report.verify_progress import VerifyProgress
     from reconciler.verify.drive import Options, Verify, VerifyWatcher
-    from reconciler.verify.survey import Wanted
+    from reconciler.verify.survey import VerifyFilter
 
     named = _named(topics)
     topology = load_topology(files)
     chosen = _chosen_flows(topology, chosen_targets(topology, clusters), flow)
-    wanted = Wanted(named, tuple(target or ()), _moment(from_timestamp))
+    wanted = VerifyFilter(named, tuple(target or ()), _moment(from_timestamp))
     spark, rate = spark_of(topology, [one.target for one in chosen]), _rate(quota)
     flows, unseen = _answering(topology, chosen)
     folder = _folder(state_dir, topology)
@@ -116,10 +116,10 @@ def compared(topology: Topology, flows: Sequence[Flow], remotes: Sequence[str]) 
     from reconciler.replicator.driver import run_folders
     from reconciler.report.verify_progress import VerifyProgress
     from reconciler.verify.drive import Options, Verify, VerifyWatcher
-    from reconciler.verify.survey import Wanted
+    from reconciler.verify.survey import VerifyFilter
 
     spark, folder = spark_of(topology, [one.target for one in flows]), _folder(None, topology)
-    options = Options(folder, Wanted((), tuple(remotes), None), os.cpu_count() or 1, None, None, spark)
+    options = Options(folder, VerifyFilter((), tuple(remotes), None), os.cpu_count() or 1, None, None, spark)
     with VerifyProgress(stderr_console()) as progress:
         found = Verify(topology, flows, options, VerifyWatcher(_warn, progress.phase, progress.seen)).run()
     run_folders.remove(folder)

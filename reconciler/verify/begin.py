@@ -1,6 +1,6 @@
-"""Where a copy with translated offsets begins: a record of the source, and the same one at the target.
+"""Finds where a copy with translated offsets begins: a record of the source, and the same one at the target.
 
-`work` asks before it compares, and once more where retention has taken away what comes next.
+`work` calls it before it compares, and again if retention has deleted the records that come next.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _BYTES = 8 * 2**20
 
 
 class NoBeginning(Exception):
-    """Nothing tells where a copy begins that other flows fill, too."""
+    """Raised if the beginning of a copy that other flows fill, too, cannot be found."""
 
 
 @dataclass
 class LogReader:
-    """One side's log of one partition, up to where it counts.
+    """One side's log of one partition, up to the end of the comparison.
 
     Attributes:
         loop: to sleep on.
         wire: to its cluster.
-        topic: as the cluster describes it; looked at anew when its leader moves.
+        topic: as the cluster describes it; read again when its leader moves.
         partition: its number.
-        end: offset behind what counts.
+        end: the end offset of the comparison.
         committed: whether only committed records count.
-        quota: what may be read in a second.
+        quota: bytes per second that may be read.
     """
 
     loop: Loop
@@ -62,10 +62,10 @@ class LogReader:
     quota: Quota
 
     async def records(self, offset: int) -> list[RawRecord]:
-        """Return what follows from an offset on: some thousand records, or some megabytes.
+        """Return the records from an offset on: some thousand, or some megabytes.
 
         Raises:
-            ConnectionLost: no answer, for a while.
+            ConnectionLost: no answer for `PATIENCE` seconds.
             BrokerError: the broker refuses.
             UnreadableBatch: a batch cannot be read.
         """
@@ -102,7 +102,7 @@ class LogReader:
         return await patiently(self.loop, partial(self._offset, timestamp), self._look_who_leads)
 
     async def readable_to(self) -> int:
-        """Return up to where it can be read by now; errors are those of `records`."""
+        """Return the offset up to which the log can be read now; errors are those of `records`."""
         if not self.committed:
             return await self.at_time(LATEST)
         return await patiently(self.loop, self._stable_end, self._look_who_leads)
@@ -126,16 +126,16 @@ class LogReader:
 
 
 async def find_pair(source: LogReader, target: LogReader, bounds: SliceBounds, progress: SliceProgress) -> None:
-    """Move both positions to where they hold the same record, or say that nothing is left to be compared.
+    """Move both positions to the same record, or mark the partition as done if nothing is left to compare.
 
     Raises:
         ConnectionLost: no answer.
         BrokerError: a broker refuses.
         UnreadableBatch: a batch cannot be read.
-        NoBeginning: nothing tells, and it may be a copy all the same.
+        NoBeginning: no such record is found, though it may be a copy.
     """
     await _find(source, target, bounds, progress)
-    # Whoever is interrupted begins with this again.
+    # Set last: an interrupted search is repeated.
     progress.is_paired = True
 
 
@@ -162,7 +162,7 @@ async def _find(source: LogReader, target: LogReader, bounds: SliceBounds, progr
     if has_first and not bounds.source_first:
         return
     if bounds.copied_to is not None and bounds.copied_to <= ours[0].offset:
-        # All that was copied the source has deleted, and nothing of what it still has is copied.
+        # The source has deleted all copied records, and none that it still has is copied.
         _leave_out_copy(bounds, progress)
         progress.findings.counts.behind = max(0, bounds.source_end - progress.source)
         return
@@ -181,10 +181,10 @@ async def _find(source: LogReader, target: LogReader, bounds: SliceBounds, progr
 
 
 async def _without_original(source: LogReader, bounds: SliceBounds, progress: SliceProgress) -> None:
-    """Take a copy whose original holds no records: retention has deleted them, or there were none."""
+    """Handle a copy whose original holds no records: retention has deleted them, or there were none."""
     first = await source.at_time(EARLIEST)
     if not first and not progress.source:
-        # Nothing was deleted: whatever the target has is foreign, or compacted away; comparing tells.
+        # Nothing was deleted: records of the target are foreign, or compacted at the source; the comparison decides.
         return
     if first >= progress.source:
         _leave_out_copy(bounds, progress)
@@ -192,7 +192,7 @@ async def _without_original(source: LogReader, bounds: SliceBounds, progress: Sl
 
 
 def _leave_out_copy(bounds: SliceBounds, progress: SliceProgress) -> None:
-    """Count the rest of a copy as deleted at the source, by its offsets: it is not read for the number alone."""
+    """Count the rest of a copy as deleted at the source, by offsets, without reading it."""
     progress.findings.counts.expired += max(0, bounds.target_end - progress.target)
     progress.target, progress.is_done = bounds.target_end, True
 
@@ -200,7 +200,7 @@ def _leave_out_copy(bounds: SliceBounds, progress: SliceProgress) -> None:
 async def _by_time(
     source: LogReader, target: LogReader, ours: list[RawRecord], theirs: list[RawRecord]
 ) -> tuple[int, int] | None:
-    """Look where the other side holds what one begins with, by its time."""
+    """Find the first record of one side at the other side, by its timestamp."""
     at = await source.at_time(theirs[0].timestamp)
     if at > ours[0].offset:
         later = await source.records(at)

@@ -1,4 +1,4 @@
-"""Where copies of a flow that is failed over were cut: what stands behind these places others wrote there. Pure."""
+"""Cuts of the copies of a failed-over flow: records after a cut were written by other clients. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CutPoint(NamedTuple):
     """Where one partition of a copy was cut.
 
     Attributes:
-        copied: the source offset that would have been copied next; None where nothing was copied.
+        copied: the source offset that would have been copied next; None if nothing was copied.
         end: the end of the copy's log.
     """
 
@@ -29,11 +29,11 @@ class CutPoint(NamedTuple):
 
 
 class Cuts:
-    """The cuts of a flow's copies; there are none while nobody has been moved.
+    """The cuts of a flow's copies; empty before a failover has made them.
 
     Args:
         spec: the flow.
-        values: of the journal of its target, as far as they speak of no topic and no ACL.
+        values: of the journal of ownership at its target, without those of topics and ACLs.
     """
 
     def __init__(self, spec: FlowSpec, values: Iterable[Mapping[str, Any]]) -> None:
@@ -43,15 +43,15 @@ class Cuts:
 
     @property
     def notices(self) -> tuple[Problem, ...]:
-        """What is to be known of a comparison that ends at cuts."""
+        """The notice that a comparison ends at cuts."""
         if self._state is None or not self._cuts:
             return ()
-        said = f"failed over {since(self._state)}: compared up to where its copies were cut"
+        what = f"failed over {since(self._state)}: compared up to where its copies were cut"
         remedy = f"what came to them since, `anabranch failback --flow {self._flow.name}` copies back"
-        return (Problem("AB613", f"flow {self._flow.name}", said, remedy),)
+        return (Problem("AB613", f"flow {self._flow.name}", what, remedy),)
 
     def made_anew(self, place: Place) -> Problem | None:
-        """Return why a partition cannot be compared, as a failback is making its original anew; None where none is."""
+        """Return a problem if a failback is rebuilding the original of a partition; it cannot be compared then."""
         cut = self._cuts.get(place.topic)
         if cut is None or not cut.anew:
             return None
@@ -60,7 +60,7 @@ class Cuts:
         return Problem("AB609", where, "is not compared: a failback is making it anew", remedy)
 
     def at(self, place: Place, target_id: str | None) -> CutPoint | None:
-        """Return where a partition was cut; None where its flow is not failed over, or this is another topic.
+        """Return the cut of a partition; None if its flow is not failed over, or the remote topic is another one.
 
         Args:
             place: the partition.
@@ -79,6 +79,6 @@ def up_to(one: SliceBounds, at: CutPoint | None) -> SliceBounds:
     if at is None:
         return one
     end = min(one.target_end, at.end)
-    # Of identical offsets the first one at the target tells where to begin at the source: retention may be further.
+    # With identical offsets the first one at the target is where the source begins: its retention may be further.
     first = min(one.target_first, end) if one.is_identical else one.target_first
     return replace(one, target_first=first, target_end=end, copied_to=None if one.is_identical else at.copied)

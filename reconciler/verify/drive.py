@@ -1,7 +1,7 @@
-"""Runs a comparison: looks at the flows, has Spark compare their partitions piece by piece, and keeps how far it is.
+"""Runs a comparison: surveys the flows, has Spark compare their partitions in pieces, and saves the progress.
 
-`cli` starts it. Each partition is compared from its beginning to its end in pieces of some seconds, one after the
-other; as many partitions at the same time as there are slots.
+A partition is compared from its beginning to its end in pieces of some seconds; as many partitions at the same time as
+there are slots.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from reconciler.verify.incomplete import lacking, reasons
 from reconciler.verify.origin import Origin, made_anew, objections, origin_of
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import SliceBounds, SliceNames, SliceProgress
-from reconciler.verify.survey import Survey, Wanted
+from reconciler.verify.survey import Survey, VerifyFilter
 
 _PIECE_SECONDS = 3.0
 # So many small partitions go to a worker at once.
@@ -48,16 +48,16 @@ class Options:
 
     Attributes:
         folder: for Spark's log; it must exist.
-        wanted: which part of the flows.
+        wanted: the part of the flows to compare.
         slots: how many partitions at the same time, at most.
         rate: bytes per second that are read at most, on both sides together; None means no limit.
-        resume: the file that says how far it is; None for none.
+        resume: the file that holds the progress; None for none.
         spark: where Spark runs.
         copied_only: whether what is not copied does not count.
     """
 
     folder: Path
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: VerifyFilter = field(default_factory=VerifyFilter)
     slots: int = 1
     rate: float | None = None
     resume: Path | None = None
@@ -67,13 +67,13 @@ class Options:
 
 @dataclass(frozen=True)
 class VerifyWatcher:
-    """Who is told.
+    """Callbacks of a comparison.
 
     Attributes:
-        warn: what makes the comparison say less.
-        phase: what it does now.
-        seen: how far it is; called by several threads, one after the other.
-        looked: originals and their copies, once all of them are known and before they are compared; it may raise.
+        warn: called with problems that make the comparison less complete.
+        phase: called with what it does now.
+        seen: called with the progress, by several threads, one at a time.
+        looked: called with originals and copies once all are known, before they are compared; it may raise.
     """
 
     warn: Callable[[Problem], None]
@@ -89,7 +89,7 @@ class Verify:
         topology: the topology.
         flows: those to compare.
         options: how.
-        watcher: who is told.
+        watcher: its callbacks.
     """
 
     def __init__(self, topology: Topology, flows: Sequence[Flow], options: Options, watcher: VerifyWatcher) -> None:
@@ -99,7 +99,7 @@ class Verify:
         self._specs = {flow.name: FlowSpec.compile(topology, flow, "verify") for flow in flows}
         self._resume = Resume(options.resume, topology.name, options.wanted)
         self._flows: dict[str, FlowState] = {}
-        # What is kept of flows that are not compared this time.
+        # Saved progress of flows that are not compared this time.
         self._others: dict[str, FlowState] = {}
         self._unseen: list[Problem] = []
         self._origins: dict[str, Origin] = {}
@@ -128,7 +128,7 @@ class Verify:
         jobs.open()
         try:
             self._look()
-            self._tell_what_is_known()
+            self._report_topics()
             self._save(at_once=True)
             left = sum(not progress.is_done for flow in self._flows.values() for _, progress in flow.partitions)
             if left:
@@ -148,7 +148,7 @@ class Verify:
         self._watcher.warn(Problem("AB330", "", text, ""))
 
     def _check_origins(self) -> None:
-        """Make sure that what is kept was found out about these flows, on these clusters, of the topics of now.
+        """Check that saved progress is of these flows, clusters and topics.
 
         Raises:
             EnvironmentFault: AB610 or AB614, it was not.
@@ -162,11 +162,11 @@ class Verify:
                 kept = self._flows.get(name)
                 if kept is None:
                     continue
-                # A file is never without, but for a flow that nothing was found out about.
+                # The origin is missing only for a flow of which nothing was read.
                 against = [*objections(path, spec, kept.origin, now)] if kept.origin else []
                 problems += against or made_anew(path, spec, [bounds for bounds, _ in kept.partitions])
             except AnabranchError as error:
-                # What is kept of it counts again when its clusters answer.
+                # Its saved progress is used again when its clusters answer.
                 self._unseen += error.problems
                 if name in self._flows:
                     self._others[name] = self._flows.pop(name)
@@ -174,7 +174,7 @@ class Verify:
             raise EnvironmentFault(problems)
 
     def _look(self) -> None:
-        """Look at the flows of which nothing is known yet, and again at those of which not all could be seen."""
+        """Survey the flows without saved progress, and again those that could not be read completely."""
         for name, spec in self._specs.items():
             kept = self._flows.get(name, FlowState())
             for problem in kept.warnings:
@@ -194,17 +194,17 @@ class Verify:
             seen = FlowState(partitions, without, unseen, notices, warnings, self._origins.get(name))
             self._flows[name] = kept.with_more(seen)
 
-    def _tell_what_is_known(self) -> None:
+    def _report_topics(self) -> None:
         flows = self._flows.values()
         if self._unseen or any(flow.unseen for flow in flows):
-            # What nobody saw may have any name.
+            # Topics that could not be read may have any name.
             return
         known = {(bounds.topic, bounds.remote) for flow in flows for bounds, _ in flow.partitions}
         self._watcher.looked(known | {(place.topic, place.remote) for flow in flows for place in flow.without})
 
-    def _warn_once(self, told: list[Problem], problem: Problem) -> None:
-        if problem not in told:
-            told.append(problem)
+    def _warn_once(self, known: list[Problem], problem: Problem) -> None:
+        if problem not in known:
+            known.append(problem)
             self._watcher.warn(problem)
 
     def _compare(self, jobs: SparkJobs, slots: int) -> None:
@@ -224,7 +224,7 @@ class Verify:
             self._save(at_once=True)
 
     def _work(self, jobs: SparkJobs, slots: int) -> None:
-        """Have pieces compared until nothing is left that nobody else is at."""
+        """Compare pieces until every partition is done or in the hands of another thread."""
         while not self._stopped:
             with self._lock:
                 name, numbers = self._next(slots)
@@ -233,7 +233,7 @@ class Verify:
             if is_last:
                 return
             if not numbers:
-                # Of what others have some may be left over.
+                # Partitions of other threads may be left over.
                 time.sleep(_PAUSE)
                 continue
             try:
@@ -243,7 +243,7 @@ class Verify:
                     self._busy -= {(name, number) for number in numbers}
 
     def _next(self, slots: int) -> tuple[str, list[int]]:
-        """Return a flow and the numbers of some of its partitions that wait."""
+        """Return a flow and the numbers of some of its partitions that are not being compared."""
         waiting = {
             name: [
                 number
@@ -274,7 +274,7 @@ class Verify:
                     progress = SliceProgress.from_json(value)
                     before = partitions[number][1]
                     if (progress.source, progress.target) != (before.source, before.target):
-                        # It has got further: this is another trouble.
+                        # It has got further: this is another failure.
                         self._tries[name, number] = 0
                     self._tries[name, number] += progress.failure is not None
                     if progress.failure is not None and self._tries[name, number] < _MOST_TRIES:

@@ -1,4 +1,4 @@
-"""Where the partitions of some topics of one cluster begin and end, as `survey` asks for both sides."""
+"""Reads where the partitions of some topics of one cluster begin and end; `survey` calls it for both sides."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class LogEnds:
     Attributes:
         topics: as the cluster describes them.
         first: the first offset of each partition.
-        end: the one behind the last that counts.
-        since: the first one of the time that was asked for.
-        high: the one behind the last that there is, be its transaction open.
+        end: the end offset of the records that count.
+        since: the first one at or after the requested timestamp.
+        high: the log end, including open transactions.
     """
 
     def __init__(self, loop: Loop, wire: Wire) -> None:
@@ -49,12 +49,12 @@ class LogEnds:
         self.high: dict[Number, int] = {}
 
     async def look(self, places: Collection[Number], uncommitted: Collection[Number], since: int | None) -> None:
-        """Ask for all of them; what is missing, or has no leader for a while, is left out.
+        """Read the bounds of some partitions; those that do not exist or have no leader are left out.
 
         Args:
             places: topics and numbers.
-            uncommitted: those of which uncommitted records count, too.
-            since: a time whose first offsets are wanted.
+            uncommitted: those whose uncommitted records count, too.
+            since: a timestamp in ms whose first offsets are read; None for none.
 
         Raises:
             ConnectionLost: no answer.
@@ -76,7 +76,7 @@ class LogEnds:
     async def _look(
         self, places: Collection[Number], uncommitted: Collection[Number], since: int | None
     ) -> Collection[Number]:
-        """Ask once; return those of which somebody may tell soon."""
+        """Read once; return the partitions to try again."""
         self.topics |= await self._wire.topics(sorted({topic for topic, _ in places}))
         by_node: dict[int, list[Number]] = defaultdict(list)
         left: set[Number] = set()
@@ -89,10 +89,10 @@ class LogEnds:
             elif not code and leader is not None:
                 by_node[leader.node].append((topic, number))
         for node, numbers in by_node.items():
-            # The other one behind it: what counts by then stands below.
+            # The log end is read later, so that it is not below the last stable offset.
             self.end |= await stable_ends(self._wire, node, numbers)
             self.high |= await stable_ends(self._wire, node, numbers, committed=False)
-            # Whoever asks at the same time is in one request.
+            # Concurrent calls are merged into one request.
             asks = [partial(self._note, self.first, node, one, EARLIEST, left) for one in numbers]
             asks += [partial(self._note, self.end, node, one, LATEST, left) for one in numbers if one in uncommitted]
             if since is not None:
@@ -100,7 +100,7 @@ class LogEnds:
             await self._loop.together(asks)
             left |= {one for one in numbers if one not in self.end}
         for one in left:
-            # What is half told is not known.
+            # A partition with one bound missing is unknown.
             self.first.pop(one, None)
         return left
 
@@ -113,14 +113,14 @@ class LogEnds:
             left.add(place)
 
     def id_of(self, topic: str) -> str | None:
-        """Return a topic's id as text; None where the brokers have none."""
+        """Return a topic's id as text; None if brokers have no topic ids."""
         found = self.topics[topic].topic_id
         return None if found is None else str(found)
 
     def held(self, topic: str, number: int) -> int:
-        """Return how many offsets of a partition stand behind a transaction that is open, and do not count yet."""
+        """Return the number of offsets behind an open transaction, which do not count yet."""
         return max(0, self.high.get((topic, number), 0) - self.end[topic, number])
 
-    def knows(self, topic: str, number: int) -> bool:
-        """Tell whether it was told where a partition begins and ends."""
+    def has_bounds(self, topic: str, number: int) -> bool:
+        """Return whether the bounds of a partition are known."""
         return (topic, number) in self.first and (topic, number) in self.end

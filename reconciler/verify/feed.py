@@ -1,4 +1,4 @@
-"""Reads one side of a comparison in advance: fetch after fetch from the partition's leader, up to the side's limit."""
+"""Fetches one side of a comparison in advance from the partition's leader, up to the side's limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.wire import EARLIEST, Bell, BrokerError, ConnectionLost, ErrorCo
 _BYTES = 8 * 2**20
 _WAIT_MS = 200
 _IDLE = 0.2
-# How long a log may show nothing of what it held when the comparison began.
+# How long a log may return none of the records that it held when the comparison began.
 _STANDSTILL = 30.0
 
 
@@ -22,19 +22,18 @@ class Feed:
     """Reads one partition.
 
     Args:
-        loop: everything of one comparison runs on it.
-        wire: to the cluster; nobody else fetches over it.
+        loop: the loop of the comparison.
+        wire: to the cluster; no other feed fetches over it.
         topic: as the cluster describes it.
         partition: its number.
-        side: what it fills.
+        side: the side that it fills.
         committed: whether only committed records count.
 
     Attributes:
-        room: to be rung when there may be room again.
-        arrived: rung when something was read, or will not be.
-        jumped: the log start, where it has come to stand behind what was read; nothing is read before this is cleared.
-        trouble: why no more is read.
-        stopped: whether to end.
+        room: ring it when there may be room again.
+        jumped: the log start, if it has moved beyond the read position; reading goes on when this is cleared.
+        trouble: why reading has ended.
+        stopped: set it to end reading.
     """
 
     def __init__(self, loop: Loop, wire: Wire, topic: TopicInfo, partition: int, side: Side, committed: bool) -> None:
@@ -52,21 +51,21 @@ class Feed:
 
     @property
     def where(self) -> str:
-        """How messages name what it reads."""
+        """The log and offset, for messages."""
         return f"{self._wire.cluster.where}, {self._topic.name}/{self._partition} at offset {self._side.read_to}"
 
     async def run(self, arrived: Bell, quota: Quota) -> None:
         """Read until `stopped`, or until there is trouble.
 
         Args:
-            arrived: rung when something was read, or will not be.
-            quota: what may be read in a second.
+            arrived: rung after each fetch, and when reading has failed.
+            quota: bytes per second that may be read.
         """
         try:
             while not self.stopped:
                 side = self._side
                 if self.jumped is not None or side.read_to >= side.limit or side.is_full:
-                    # Nobody asks meanwhile, so nobody answers.
+                    # No requests meanwhile, so the timers begin again.
                     self._moved = self._answered = time.monotonic()
                     await self.room.wait(_IDLE)
                 elif pause := quota.pause(time.monotonic()):
@@ -75,7 +74,7 @@ class Feed:
                     await self._read(quota)
                     arrived.ring()
         except Exception as error:
-            # Told to whoever waits for what it reads.
+            # Raised by the reader of this side.
             self.trouble = error
             arrived.ring()
 
@@ -95,7 +94,7 @@ class Feed:
         ask = FetchAsk(self._topic.name, self._topic.topic_id, self._partition, side.read_to, leader.epoch, size)
         answers = await self._wire.fetch(leader.node, [ask], _WAIT_MS, size, committed=self._committed)
         if not answers:
-            # A quota of the broker's.
+            # The broker throttles this client.
             return
         (answer,) = answers
         if answer.error == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -110,7 +109,7 @@ class Feed:
         if side.read_to > before:
             self._moved = now
         elif end >= side.limit:
-            # Compaction has taken what stood there.
+            # Compaction has deleted the rest.
             side.nothing_more()
         elif now - self._moved > _STANDSTILL:
             message = f"the log is readable to {end}, and was to {side.limit} when the comparison began"

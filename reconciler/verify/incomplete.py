@@ -1,6 +1,6 @@
-"""What of originals was not compared, as their copies do not have it: not copied yet, never, or held back.
+"""Reports records of originals that were not compared, as their copies lack them: not copied yet, or held back.
 
-A copy of which half is missing may hold nothing that differs. Whoever takes the answer for a gate must hear of it.
+A copy with half of its records missing may contain no difference, so a comparison used as a gate must report these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LATER = "run it again when they are copied; --copied-only checks copied records
 
 
 def reasons(spec: FlowSpec) -> dict[Number, str]:
-    """Return why partitions of a flow are not copied on, as its tasks have said last; empty where nothing tells.
+    """Return why partitions of a flow are not being copied, from the last status of its tasks; empty if unknown.
 
     Args:
         spec: the flow.
@@ -28,7 +28,7 @@ def reasons(spec: FlowSpec) -> dict[Number, str]:
     try:
         words = [word for word in reader.current() if word.flow == spec.flow.name]
     except AnabranchError:
-        # Of what is missing it is told all the same.
+        # Missing records are reported without reasons.
         return {}
     finally:
         reader.close()
@@ -45,13 +45,13 @@ def _why(one: PartitionStatus) -> str:
 def lacking(
     spec: FlowSpec, one: tuple[SliceBounds, SliceProgress], why: Mapping[Number, str], *, failed_over: bool
 ) -> tuple[Problem, ...]:
-    """Return what of an original its copy does not have (AB651, AB652).
+    """Return problems (AB651, AB652) for records of an original that its copy does not have.
 
     Args:
         spec: the flow.
-        one: a partition, and what was found in it.
+        one: a partition and its progress.
         why: what `reasons` returned.
-        failed_over: whether the flow is failed over: what its source has behind the cuts never crossed.
+        failed_over: whether the flow is failed over: records of its source after the cuts are not copied.
     """
     bounds, progress = one
     found, behind = [], progress.findings.counts.behind

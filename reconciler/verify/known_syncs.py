@@ -1,4 +1,4 @@
-"""All offset syncs that a topic of them still holds: pairs of offsets of one record on both sides."""
+"""Reads all offset syncs of a topic: pairs of offsets of one record on both sides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.replicator.transfer.pace import Quota
 from reconciler.verify.patience import room
 from reconciler.wire import EARLIEST, BrokerError, ErrorCode, Loop, Wire, stable_ends
 
-# Of each partition so many are enough to find one near any place.
+# This many of a partition are enough to find one near any offset.
 _MOST = 1_000
 
 
@@ -22,17 +22,17 @@ async def known_syncs(
 ) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
     """Return, by original topic and partition, source and target offsets of some records, in the order of the log.
 
-    Empty where there is no such topic, or nobody leads it: it only helps to begin.
+    Empty if the topic does not exist or has no leader, as syncs only help to find a beginning.
 
     Args:
         loop: to sleep on.
         wire: to the target.
         topic: of the offset syncs.
-        quota: what may be read in a second.
+        quota: bytes per second that may be read.
 
     Raises:
         ConnectionLost: no answer.
-        BrokerError: the broker refuses, as where we may not read it.
+        BrokerError: the broker refuses, such as for a missing READ.
     """
     info = (await wire.topics([topic]))[topic]
     if info.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:

@@ -1,7 +1,7 @@
-"""What a kept comparison belongs to: a flow as it is declared, between two clusters, of topics with their ids.
+"""What saved progress belongs to: a declared flow, two clusters by their ids, and topics by theirs.
 
-A file of `--resume` says of partitions that they are equal. That holds of no other flow, of no other cluster that
-answers under the same alias, and of no topic that was made anew under the same name. `drive` asks before it goes on.
+A file of `--resume` records which partitions are equal. This does not hold for another flow, another cluster under the
+same alias, or a topic that was made again under the same name. `drive` checks it before it goes on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Origin:
 
     Attributes:
         declared: digest of the flow's declaration.
-        source: id of the source cluster, as it says itself; empty where it says none.
+        source: cluster id of the source; empty if it has none.
         target: likewise of the target.
     """
 
@@ -40,11 +40,11 @@ class Origin:
 
 
 def origin_of(spec: FlowSpec) -> Origin:
-    """Return what holds of a flow now.
+    """Return the origin of a flow now.
 
     Raises:
         Unreachable: AB310, one of its clusters does not answer.
-        EnvironmentFault: one does not let us in.
+        EnvironmentFault: a login is refused.
     """
     declared = json.dumps(json.loads(spec.to_json())["flow"], sort_keys=True)
     ids = (clients.metadata(cluster, _TIMEOUT)[1].cluster_id or "" for cluster in (spec.source, spec.target))
@@ -52,13 +52,13 @@ def origin_of(spec: FlowSpec) -> Origin:
 
 
 def objections(path: str, spec: FlowSpec, kept: Origin, now: Origin) -> Iterator[Problem]:
-    """Yield why what is kept of a flow says nothing of it as it is now.
+    """Yield why saved progress does not apply to a flow as it is now.
 
     Args:
         path: of the file.
         spec: the flow.
-        kept: where it was compared.
-        now: what holds of it now.
+        kept: its saved origin.
+        now: its origin now.
     """
     where, name = path, spec.flow.name
     if kept.declared != now.declared:
@@ -70,7 +70,7 @@ def objections(path: str, spec: FlowSpec, kept: Origin, now: Origin) -> Iterator
 
 
 def made_anew(path: str, spec: FlowSpec, bounds: list[SliceBounds]) -> list[Problem]:
-    """Return which topics of kept partitions are not those that were compared: they are gone, or were made anew.
+    """Return a problem (AB614) for each compared topic that is gone, or was made again.
 
     Raises:
         Unreachable: AB310, a cluster does not answer.
@@ -92,7 +92,7 @@ def made_anew(path: str, spec: FlowSpec, bounds: list[SliceBounds]) -> list[Prob
 
 
 def _ids(loop: Loop, cluster: Cluster, topics: dict[str, str | None]) -> dict[str, str | None]:
-    """Return the ids of some topics, "" where one is gone; None where the brokers have none."""
+    """Return the ids of some topics: "" for one that is gone, None if brokers have no topic ids."""
     wire = Wire(loop, cluster, "anabranch-verify", _TIMEOUT)
     found: dict[str, str | None] = {}
 

@@ -1,4 +1,4 @@
-"""Waits for leaders that are away for a moment, as in an election or while a broker begins anew."""
+"""Retries requests while leaders are away, as in an election or during a broker restart."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def is_passing(error: Exception) -> bool:
-    """Tell whether the same question may be answered soon."""
+    """Return whether the same request may succeed soon."""
     if isinstance(error, BrokerError):
         return error.code in PASSING
     return isinstance(error, ConnectionLost) and not isinstance(error, NotLetIn)
@@ -41,15 +41,15 @@ def is_passing(error: Exception) -> bool:
 async def patiently(
     loop: Loop, ask: Callable[[], Awaitable[T]], between: Callable[[], Awaitable[None]] | None = None
 ) -> T:
-    """Return what is answered, asked again while that may help.
+    """Return the answer to a request, repeated while that may help.
 
     Args:
         loop: to sleep on.
-        ask: asks once.
-        between: done before it is asked again: looks who leads by now.
+        ask: sends the request.
+        between: called before each repetition: reads the leader again.
 
     Raises:
-        ConnectionLost: no answer, for a while.
+        ConnectionLost: no answer for `PATIENCE` seconds.
         BrokerError: the broker refuses; what passes by itself, for a while.
     """
     began = time.monotonic()
@@ -65,13 +65,13 @@ async def patiently(
 
 
 async def room(loop: Loop, quota: Quota) -> None:
-    """Wait until a quota lets more be read."""
+    """Wait until a quota allows more to be read."""
     while pause := quota.pause(time.monotonic()):
         await loop.sleep(pause)
 
 
 async def newest(wire: Wire, topic: TopicInfo) -> TopicInfo:
-    """Return a topic as it is led by now; as it was, where nobody tells, or it is another one."""
+    """Return a topic with its current leaders; unchanged if there is no answer, or its id is another one."""
     try:
         found = (await wire.topics([topic.name]))[topic.name]
     except ConnectionLost:

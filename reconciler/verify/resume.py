@@ -1,9 +1,8 @@
-"""The file of `--resume`: what is compared, between which offsets, and how far; a comparison that was killed goes on.
+"""The file of `--resume`: bounds and progress of a comparison, so that it goes on after a kill.
 
-`drive` keeps it. It is written as a whole, beside the old one, which it then replaces. Who can write it decides what is
-not compared any more, so nobody but this user may, and what it holds is taken only as far as it is of the right types
-(`shapes`) and of the flows, clusters and topics of now (`origin`). A key that would seal it has no place to live where
-the file's writer could not read it as well.
+It is written as a whole beside the old one, which it then replaces. A writer of the file decides what is no longer
+compared, so only this user may write it, and its content is checked: types, and flows, clusters and topics (`origin`).
+It is not signed: a writer of the file could read the key as well.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from reconciler.replicator.partition.shares import Place
 from reconciler.verify.comparison.compaction import Compaction
 from reconciler.verify.origin import Origin
 from reconciler.verify.slices import SliceBounds, SliceProgress
-from reconciler.verify.survey import Wanted
+from reconciler.verify.survey import VerifyFilter
 
 _FORMAT = 2
 _BEGIN_ANEW = "give it another file, or delete this one to begin anew"
@@ -31,15 +30,15 @@ _MOST_BYTES = 256 * 2**20
 
 @dataclass
 class FlowState:
-    """How far one flow is compared.
+    """Progress of one flow.
 
     Attributes:
         partitions: bounds and progress of each.
         without: partitions that have no copy.
-        unseen: why others could not be looked at.
-        notices: what is to be known of it.
-        warnings: what makes the comparison say less.
-        origin: of what flow and which clusters all this was said; None before that is known.
+        unseen: why others could not be read.
+        notices: notices about the flow.
+        warnings: problems that make the comparison less complete.
+        origin: the flow and clusters that this belongs to; None before that is known.
     """
 
     partitions: list[tuple[SliceBounds, SliceProgress]] = field(default_factory=list)
@@ -50,7 +49,7 @@ class FlowState:
     origin: Origin | None = None
 
     def with_more(self, seen: FlowState) -> FlowState:
-        """Return this with the partitions of a later look that it does not have; what is compared keeps its ends."""
+        """Return this with new partitions of a later survey; partitions that are known keep their bounds."""
         known = {(bounds.topic, bounds.partition) for bounds, _ in self.partitions}
         known |= {(place.topic, place.partition) for place in self.without}
         more = [one for one in seen.partitions if (one[0].topic, one[0].partition) not in known]
@@ -62,17 +61,17 @@ class Resume:
     """One such file, or none.
 
     Args:
-        path: where it is; None keeps nothing.
+        path: the file; None saves nothing.
         topology: name of the topology.
-        wanted: which part of the flows is compared.
+        wanted: the part of the flows to compare.
     """
 
-    def __init__(self, path: Path | None, topology: str, wanted: Wanted) -> None:
+    def __init__(self, path: Path | None, topology: str, wanted: VerifyFilter) -> None:
         self._path = path
         self._head = {"format": _FORMAT, "topology": topology, "wanted": json.loads(json.dumps(asdict(wanted)))}
 
     def load(self) -> dict[str, FlowState]:
-        """Return what is kept of each flow; empty when there is no file yet.
+        """Return the saved state by flow; empty if there is no file yet.
 
         Raises:
             EnvironmentFault: AB611, it cannot be read; AB610, it is of another comparison; AB615, it is damaged.
@@ -101,7 +100,7 @@ class Resume:
         return flows
 
     def save(self, flows: dict[str, FlowState]) -> None:
-        """Keep how far all flows are.
+        """Write the state of all flows.
 
         Raises:
             EnvironmentFault: AB611, it cannot be written.

@@ -1,4 +1,4 @@
-"""What is compared of one partition, and how far that is: values that go to Spark's workers and back as JSON."""
+"""Bounds and progress of one partition: values that go to Spark's workers and back as JSON."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from reconciler.model.offsets.verification import Compared, Findings
 
 @dataclass(frozen=True)
 class SliceBounds:
-    """One partition, and between which offsets it is compared: they were fixed when the comparison began.
+    """One partition, and the offsets between which it is compared, fixed when the comparison begins.
 
     Attributes:
         topic: the original.
         partition: its number on both sides.
         remote: the copy.
         offsets: identical or translated.
-        source_id: id of the source topic; None where the brokers have none.
+        source_id: id of the source topic; None if brokers have no topic ids.
         target_id: id of the remote topic, likewise.
-        source_first: from where the source is compared.
-        source_end: behind what it held.
-        target_first: from where the target is compared.
-        target_end: behind what it held.
-        record: what is recorded of the copy.
-        copied_to: source offset below which all is copied, of translated offsets; None where nobody knows.
-        sync: one record's offsets on both sides, the first that is known there; None where none is.
+        source_first: first offset to compare at the source.
+        source_end: end offset of the source.
+        target_first: first offset to compare at the target.
+        target_end: end offset of the target.
+        record: the copy record.
+        copied_to: source offset below which all is copied, with translated offsets; None if unknown.
+        sync: the first known pair of offsets of one record on both sides; None if none is known.
         has_first: whether the copy must have the source's first record.
         committed: whether only committed records of the source count.
-        repeats: whether records may stand twice at the target.
+        repeats: whether records may be at the target twice.
         source_compacts: whether the source is a compacted topic.
         target_compacts: whether the target is.
-        is_shared: whether other flows have copied there, too; then its records are some of the target's, in order.
+        is_shared: whether other flows have filled the copy, too; it then holds this flow's records as a subsequence.
         held: offsets of the source behind `source_end` that an open transaction held back.
-        held_by: whose transaction that was, in words.
+        held_by: that transaction, in words.
     """
 
     topic: str
@@ -87,21 +87,21 @@ class SliceBounds:
 
 @dataclass
 class SliceProgress:
-    """How far one partition is compared.
+    """Progress of one partition.
 
     Attributes:
         source: the next source offset.
         target: the next target offset.
-        is_paired: whether the records there are known to belong together.
-        moved: how much higher records stand than they should, behind what was told.
+        is_paired: whether both positions are known to be at the same record.
+        moved: by how many offsets records are higher than they should be, after reported differences.
         source_expired: offset below which the source deleted records before they were read; 0 for none.
         target_expired: likewise at the target.
-        compaction: what a compacted target lacks so far.
-        meeting: offsets at both sides from which both go on alike, while not both of them are reached.
-        failed_meetings: how often no such place was found since both last had the same record.
-        findings: what was found.
-        is_done: whether nothing is left to be compared.
-        failure: why it ended before; None where it did not.
+        compaction: records that a compacted target lacks so far.
+        meeting: offsets on both sides from which both are the same again, until both are reached.
+        failed_meetings: how often no such place was found since the last equal record.
+        findings: counts and differences.
+        is_done: whether nothing is left to compare.
+        failure: why it ended early; None if it did not.
     """
 
     source: int
@@ -119,7 +119,7 @@ class SliceProgress:
 
     @classmethod
     def begin(cls, bounds: SliceBounds) -> SliceProgress:
-        """Return where comparing begins."""
+        """Return the progress at the beginning."""
         return cls(bounds.source_first, bounds.target_first, bounds.is_identical)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""What there is to compare of one flow: its partitions, and between which offsets, fixed once for the whole comparison.
+"""Determines the partitions of one flow to compare, and their bounds, fixed once for the whole comparison.
 
-The target is asked before the source, so that the source holds all that the target does. `drive` asks.
+The target is read before the source, so that the source holds all records that the target does.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _NOTHING = CopyRecord(None, None)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which part of the flows is compared.
+class VerifyFilter:
+    """The part of the flows to compare.
 
     Attributes:
-        topics: originals; none means all.
-        remotes: remote topics; none means all.
-        since: from which time on, in ms since 1970; None means from the beginning.
+        topics: originals; empty means all.
+        remotes: remote topics; empty means all.
+        since: first timestamp, in ms since 1970; None means from the beginning.
     """
 
     topics: tuple[str, ...] = ()
@@ -54,20 +54,20 @@ class Wanted:
     since: int | None = None
 
     def takes(self, place: Place) -> bool:
-        """Tell whether a partition is wanted."""
+        """Return whether a partition is in this part."""
         named = not self.topics or place.topic in self.topics
         return bool(place.remote) and named and (not self.remotes or place.remote in self.remotes)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one flow.
+    """Partitions of one flow.
 
     Attributes:
-        bounds: of each partition that has a copy.
-        without: the partitions that have none.
-        unreadable: why others cannot be looked at.
-        notices: what is to be known of the flow: it is failed over.
+        bounds: of each partition with a copy.
+        without: the partitions without a copy.
+        unreadable: why others cannot be read.
+        notices: whether the flow is failed over.
     """
 
     bounds: tuple[SliceBounds, ...]
@@ -77,17 +77,17 @@ class Found:
 
 
 class Survey:
-    """Looks at both clusters of a flow.
+    """Reads both clusters of a flow.
 
     Args:
         spec: the flow.
-        wanted: which part of it.
-        warn: told what could not be asked and makes the comparison say less.
+        wanted: the part of it to compare.
+        warn: called with problems that make the comparison less complete.
         rate: bytes per second that are read at most; None means no limit.
     """
 
     def __init__(
-        self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None], rate: float | None = None
+        self, spec: FlowSpec, wanted: VerifyFilter, warn: Callable[[Problem], None], rate: float | None = None
     ) -> None:
         self._quota = Quota(rate)
         self._spec = spec
@@ -95,11 +95,11 @@ class Survey:
         self._warn = warn
 
     def look(self) -> Found:
-        """Ask for everything.
+        """Read everything.
 
         Raises:
             Unreachable: AB310, a cluster does not answer.
-            EnvironmentFault: a cluster does not let us in, or does not let us read our journals.
+            EnvironmentFault: a login is refused, or READ on a journal.
         """
         spec = self._spec
         owned = Ownership(spec.target, spec.topology).read_all()
@@ -111,7 +111,7 @@ class Survey:
         places = [place for place in wanted if cuts.made_anew(place) is None]
         if not places:
             return Found((), (), hidden, cuts.notices)
-        # Before the target's ends: what is committed as copied stands below them.
+        # Before the target's ends, so that committed positions are below them.
         copied_to = self._positions([place for place in places if place.offsets == "translated"])
         syncs: dict[Number, tuple[tuple[int, int], ...]] = {}
         loop = Loop()
@@ -129,7 +129,7 @@ class Survey:
         return replace(found, unreadable=(*hidden, *found.unreadable), notices=cuts.notices)
 
     def _with_holders(self, found: Found) -> Found:
-        """Return it with whose transactions hold back what does not count yet."""
+        """Return it with the transactions that hold back records."""
         held = {(one.topic, one.partition): one.source_end for one in found.bounds if one.held}
         whose = holders(self._spec.source, held)
         ended = "a transaction that has just ended"
@@ -138,7 +138,7 @@ class Survey:
         return replace(found, bounds=bounds)
 
     def _hidden(self, listed: Collection[str]) -> tuple[Problem, ...]:
-        """Return the originals that the declaration names and our user may not see: nobody may take them for equal."""
+        """Return a problem for each declared original that this user may not describe: it must not count as equal."""
         flow = self._spec.flow
         places = [
             Place(name, 0, "" if flow.nameless(name) else flow.remote_topic(name)) for name in flow.topics.literals()
@@ -147,12 +147,12 @@ class Survey:
         return tuple(discovery.hidden(self._spec, {*listed, *others}))
 
     def _with_mode(self, place: Place, owned: Mapping[str, object]) -> Place:
-        """Return a partition with the mode of its offsets: `apply` has chosen it, for good."""
+        """Return a partition with the mode of its offsets, which `apply` has recorded."""
         mode = getattr(owned.get(place.remote), "offsets", place.offsets)
         return place._replace(offsets=mode)
 
     def _commits(self, place: Place) -> bool:
-        """Tell whether only committed records of the source are copied."""
+        """Return whether only committed records of the source are copied."""
         return place.offsets == "identical" or self._spec.flow.isolation_level == "read_committed"
 
     async def _ask(
@@ -179,7 +179,7 @@ class Survey:
             raise unreachable(self._spec.source, error) from None
 
     async def _syncs(self, loop: Loop, wire: Wire) -> dict[Number, tuple[tuple[int, int], ...]]:
-        """Return what offset syncs tell; they only help to begin, so who may not read them is told so and goes on."""
+        """Return the offset syncs; they only help to find a beginning, so a refused READ is a warning."""
         topic = syncs_topic(self._spec.flow.source)
         try:
             return await known_syncs(loop, wire, topic, self._quota)
@@ -200,7 +200,7 @@ class Survey:
     ) -> Found:
         spec = self._spec
         source, target = sides
-        known = [place for place in places if target.knows(place.remote, place.partition)]
+        known = [place for place in places if target.has_bounds(place.remote, place.partition)]
         records, shared = self._records(known, sides)
         compacts = {
             "source": self._compacted(spec.source, {place.topic for place in places}),
@@ -210,7 +210,7 @@ class Survey:
         for place, cut in places.items():
             for side, cluster, topic in ((target, spec.target, place.remote), (source, spec.source, place.topic)):
                 info = side.topics[topic]
-                if side.knows(topic, place.partition):
+                if side.has_bounds(topic, place.partition):
                     continue
                 is_there = info.error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and (
                     info.error or place.partition in info.partitions
@@ -266,9 +266,9 @@ class Survey:
     def _records(
         self, places: Sequence[Place], sides: tuple[LogEnds, LogEnds]
     ) -> tuple[dict[Place, CopyRecord | None], set[Place]]:
-        """Return what is recorded of copies, and which of them other flows fill as well.
+        """Return the copy records, and the copies that other flows fill as well.
 
-        It is read after their ends, so that it speaks of all that stands below them.
+        These are read after the ends of copies, so that they cover all records below them.
         """
         source, target = sides
         name = self._spec.flow.name
@@ -290,7 +290,7 @@ class Survey:
         return records, shared
 
     def _positions(self, places: Sequence[Place]) -> dict[Number, int]:
-        """Return up to where the source is copied, as the flow's group says; empty where it says nothing."""
+        """Return the source offsets up to which partitions are copied, from the flow's group; empty if it has none."""
         if not places:
             return {}
         group = lease_group(self._spec.topology, self._spec.flow.name)
@@ -306,7 +306,7 @@ class Survey:
         return {(one.topic, one.partition): one.offset for one in answer.topic_partitions or () if one.offset >= 0}
 
     def _offsets(self, admin: AdminClient, group: str) -> ConsumerGroupTopicPartitions:
-        """Return what a group has committed, however long its coordinator takes to begin."""
+        """Return the offsets of a group; a coordinator that is loading is waited for."""
         began = time.monotonic()
         while True:
             asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=_TIMEOUT)
@@ -318,7 +318,7 @@ class Survey:
             time.sleep(RETRY)
 
     def _compacted(self, cluster: Cluster, topics: Collection[str]) -> set[str]:
-        """Return which topics are compacted."""
+        """Return the topics that are compacted."""
         if not topics:
             return set()
         admin = clients.make(AdminClient, cluster)
@@ -339,7 +339,7 @@ class Survey:
 
 
 def _why(cluster: Cluster, error: KafkaError, operation: str, resource: str) -> str:
-    """Return why something is not told: who is not allowed what, or what else was answered."""
+    """Return in words why a request failed: the missing permission, or the error."""
     return refused(cluster, operation, resource).message if is_refusal(error) else in_words(error)
 
 
@@ -351,7 +351,7 @@ def _no_leader(cluster: Cluster, topic: str, number: int) -> Problem:
 
 
 def _from_where_both_have(one: SliceBounds) -> SliceBounds:
-    """Return bounds of identical offsets from where both sides have all."""
+    """Return bounds of identical offsets from the first offset that both sides hold."""
     runs = one.record.runs
     target = max(one.target_first, one.record.origin)
     source = max(one.source_first, target - runs.at_target(target).shift)
@@ -359,7 +359,7 @@ def _from_where_both_have(one: SliceBounds) -> SliceBounds:
 
 
 def _with_sync(one: SliceBounds, syncs: Sequence[tuple[int, int]], since: int | None) -> SliceBounds:
-    """Return bounds of translated offsets with a pair to begin at, as far as offset syncs tell one."""
+    """Return bounds of translated offsets with a pair to begin at, if an offset sync holds one."""
     if since is None:
         usable = [pair for pair in syncs if pair[0] >= one.source_first and pair[1] >= one.target_first]
         return replace(one, sync=min(usable, default=None))

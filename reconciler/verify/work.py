@@ -1,7 +1,7 @@
-"""What runs in a Spark task: compares some partitions of one flow, one after the other, for some seconds.
+"""Runs in a Spark task: compares some partitions of one flow, one after the other, for some seconds.
 
-`drive` sends it as JSON what is to be compared and how far that is, and gets back how far it came. Secrets are resolved
-here, where the task runs.
+`drive` sends bounds and progress as JSON, and gets the new progress back. Secrets are resolved here, where the task
+runs.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from reconciler.wire import BrokerError, ConnectionLost, Loop, TopicInfo, Wire, 
 _REQUEST_TIMEOUT = 15.0
 _WAIT = 0.5
 _PAUSE = 0.002
-# A log may go on while it is looked at; so often it is asked where it ends.
+# A log may grow while it is scanned; its end is read this often at most.
 _MOST_ENDS = 3
 _REMEDY = "run it again"
 
 
 class Failed(Exception):
-    """One partition cannot be compared any further: carries the problem."""
+    """One partition cannot be compared any further; holds the problem."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -53,24 +53,24 @@ class Failed(Exception):
 
 
 def compare(text: str) -> str:
-    """Compare what a request names; Spark's workers call it.
+    """Compare the partitions of a request; Spark's workers call it.
 
     Args:
         text: JSON with `spec` (a flow specification), `seconds` to work for, `rate` in bytes per second or null, and
             `slices`: of each partition its bounds and its progress.
 
     Returns:
-        JSON: the progress of each partition, in the same order; null where nothing was done.
+        JSON: the progress of each partition, in the same order; null for partitions that were not begun.
     """
     # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     malloc.keep()
-    told = json.loads(text)
-    spec = FlowSpec.from_json(told["spec"])
+    request = json.loads(text)
+    spec = FlowSpec.from_json(request["spec"])
     slices = [
-        (SliceBounds.from_json(one["bounds"]), SliceProgress.from_json(one["progress"])) for one in told["slices"]
+        (SliceBounds.from_json(one["bounds"]), SliceProgress.from_json(one["progress"])) for one in request["slices"]
     ]
-    worked = run(spec, slices, time.monotonic() + told["seconds"], Quota(told["rate"]))
+    worked = run(spec, slices, time.monotonic() + request["seconds"], Quota(request["rate"]))
     return json.dumps([progress.to_json() for progress in worked] + [None] * (len(slices) - len(worked)))
 
 
@@ -83,7 +83,7 @@ def run(
         spec: the flow.
         slices: bounds and progress of each partition.
         until: monotonic seconds; the first one is always begun.
-        quota: what may be read in a second.
+        quota: bytes per second that may be read.
     """
     loop = Loop()
     wires: list[Wire] = []
@@ -98,7 +98,7 @@ def run(
             if worked and time.monotonic() >= until:
                 break
             one = _Partition(loop, (wires[0], wires[1]), bounds, progress)
-            # Whether a record is a repeated one only what went by before it tells.
+            # A repeated record is recognised only by records that went by before it, so such a partition is not split.
             loop.run(partial(one.work, math.inf if bounds.repeats else until, quota))
             worked.append(progress)
     except AnabranchError as error:
@@ -118,13 +118,13 @@ class _Sides(NamedTuple):
 
 
 class _Partition:
-    """Compares one partition for a while.
+    """Compares one partition for some seconds.
 
     Args:
         loop: of this task.
         wires: to the source and to the target.
-        bounds: what is compared.
-        progress: how far; moved on.
+        bounds: of the partition.
+        progress: of the partition; changed here.
     """
 
     def __init__(self, loop: Loop, wires: tuple[Wire, Wire], bounds: SliceBounds, progress: SliceProgress) -> None:
@@ -135,7 +135,7 @@ class _Partition:
         self._arrived = loop.bell()
 
     async def work(self, until: float, quota: Quota) -> None:
-        """Compare until a time; what stands against it goes into the progress."""
+        """Compare until a time; a failure is stored in the progress."""
         progress = self._progress
         try:
             sides = _Sides(
@@ -170,7 +170,7 @@ class _Partition:
         return LogReader(self._loop, self._target, sides.target, number, bounds.target_end, True, quota)
 
     async def _compare(self, sides: _Sides, until: float, quota: Quota) -> bool:
-        """Compare from where both sides stand; return whether the time is up."""
+        """Compare from the current positions; return whether the time is up."""
         bounds, progress = self._bounds, self._progress
         source = Side("source", progress.source, bounds.source_end)
         target = Side("target", progress.target, bounds.target_end)
@@ -198,13 +198,13 @@ class _Partition:
             progress.source, progress.target = source.next, target.next
             progress.source_expired, progress.target_expired = source.expired, target.expired
             progress.moved, progress.compaction = comparer.places.moved, comparer.compaction.to_json()
-            # Where they go on is found anew, if retention has taken what comes next.
+            # The meeting is searched again if retention has deleted the next records.
             progress.meeting = comparer.meeting if progress.is_paired else None
             progress.failed_meetings = comparer.failed_meetings
 
     @asynccontextmanager
     async def _reading(self, topics: _Sides, sides: Sequence[Side], quota: Quota) -> AsyncIterator[dict[str, Feed]]:
-        """Have sides filled, as long as somebody takes from them."""
+        """Fill sides in the background while the context is open."""
         feeds = {side.name: self._feed(topics, side) for side in sides}
         jobs = [self._loop.spawn(partial(feed.run, self._arrived, quota)) for feed in feeds.values()]
         try:
@@ -222,20 +222,20 @@ class _Partition:
             return Feed(self._loop, self._source, topics.source, self._bounds.partition, side, committed)
         return Feed(self._loop, self._target, topics.target, self._bounds.partition, side, True)
 
-    # --- looks further away -------------------------------------------------------------------------------------------
+    # --- searches -----------------------------------------------------------------------------------------------------
 
     async def _meet(self, topics: _Sides, comparer: Comparer, quota: Quota) -> None:
-        """Find out how far off both sides go on alike."""
+        """Find the next place at which both sides are the same again."""
         sides = [Side(side.name, side.next, side.end) for side in (comparer.source, comparer.target)]
         one = Meeting(*sides)
         await self._look(topics, one, sides, quota)
         comparer.met(one.found)
 
     async def _look_back(self, topics: _Sides, comparer: Comparer, quota: Quota) -> None:
-        """Find out how far the target repeats records that are not remembered any more."""
+        """Find how far the target repeats records that are no longer in memory."""
         source, target = comparer.source, comparer.target
         stamp = target.window(1)[0].timestamp
-        # Where a record's time is not known, it may stand anywhere.
+        # A record without a timestamp may be anywhere.
         first = await self._asked(self._log(topics, source.name, quota), stamp) if stamp >= 0 else 0
         if not 0 <= first < source.next:
             comparer.strays.looked_back(None)
@@ -247,7 +247,7 @@ class _Partition:
         comparer.strays.looked_back(one)
 
     async def _look_at_keys(self, topics: _Sides, comparer: Comparer, quota: Quota) -> None:
-        """Find out what has become of what a compacted target lacks, and tell what is lost."""
+        """Decide which records that a compacted target lacks are lost, and add these to the findings."""
         first, behind = self._bounds.target_first, comparer.target.next
         doubts = Doubts(comparer.compaction, first, behind, comparer.judged)
         if (before := doubts.before()) is not None:
@@ -255,7 +255,7 @@ class _Partition:
         await self._scan(topics, doubts.behind(), doubts.came_later, quota)
         if doubts:
             await self._scan(topics, doubts.at_source(), doubts.is_at_source, quota)
-        doubts.tell(self._progress.findings)
+        doubts.report(self._progress.findings)
         comparer.compaction = Compaction()
 
     async def _scan(self, topics: _Sides, look: KeyLookup, see: Callable[[RawRecord], None], quota: Quota) -> None:
@@ -281,7 +281,7 @@ class _Partition:
                 await self._arrived.wait(_WAIT)
 
     async def _asked(self, log: LogReader, stamp: int | None = None) -> int:
-        """Return the first offset of a time, in ms, or -1 for none; without a time, up to where a log can be read."""
+        """Return the first offset at a timestamp in ms, or -1; without a timestamp, the readable end of a log."""
         try:
             return await (log.readable_to() if stamp is None else log.at_time(stamp))
         except (ConnectionLost, BrokerError) as error:
@@ -304,7 +304,7 @@ class _Partition:
                 if not progress.is_paired:
                     return False
                 feed.jumped = None
-            # However short the time is, each piece gets further.
+            # Each piece makes progress, however short its time is.
             is_further = (comparer.source.next, comparer.target.next) != began
             if time.monotonic() >= until and is_further and not comparer.unread[1]:
                 return True
@@ -315,11 +315,11 @@ class _Partition:
         return False
 
     def _jump(self, side: Side, first: int) -> None:
-        """Take note that everything below an offset was deleted meanwhile."""
+        """Handle that all records below an offset were deleted meanwhile."""
         if self._bounds.is_identical:
             side.jump(first)
             return
-        # Which record the other side has to go on with is to be found out again.
+        # The matching record of the other side must be found again.
         self._progress.is_paired = False
         side.next = max(side.next, first)
 
@@ -328,10 +328,10 @@ class _Partition:
 
 
 async def _described(loop: Loop, wire: Wire, topic: str, partition: int, topic_id: str | None) -> TopicInfo:
-    """Return who leads a partition.
+    """Return a topic with the leader of a partition.
 
     Raises:
-        Failed: nobody does, or the topic is another than it was.
+        Failed: the partition has no leader, or the topic was made again.
     """
     where = f"{wire.cluster.where}, {topic}/{partition}"
 
@@ -349,11 +349,11 @@ async def _described(loop: Loop, wire: Wire, topic: str, partition: int, topic_i
     leader = found.partitions.get(partition)
     code = found.error or (leader.error if leader else 0)
     if code or leader is None:
-        said = f"cannot be read: {error_name(code) if code else 'it is not there any more'}"
-        raise Failed(Problem("AB609", where, said, "see that it has a leader and may be read, and run it again"))
+        what = f"cannot be read: {error_name(code) if code else 'it is not there any more'}"
+        raise Failed(Problem("AB609", where, what, "see that it has a leader and may be read, and run it again"))
     if differ(topic_id, None if found.topic_id is None else str(found.topic_id)):
-        said = "was deleted and made anew since the comparison began"
-        raise Failed(Problem("AB609", where, said, "begin the comparison anew, without the file of --resume"))
+        what = "was deleted and made anew since the comparison began"
+        raise Failed(Problem("AB609", where, what, "begin the comparison anew, without the file of --resume"))
     return found
 
 

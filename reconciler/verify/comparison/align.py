@@ -1,4 +1,4 @@
-"""Where two rows of records agree again behind a difference. Pure."""
+"""Finds where two sequences of records agree again after a difference. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# So many in a row must be the same where one is there more than once, unless a row ends.
+# For a record that occurs more than once, this many in a row must be equal, unless a sequence ends.
 _CONFIRMED = 3
-# Of those that are there more than once, so many places are tried.
+# This many places of a record that occurs more than once are tried.
 _MOST_PLACES = 4
 
 
 def align(source: Sequence[T], target: Sequence[T]) -> tuple[int, int] | None:
-    """Return how many to leave out at the source and at the target until both go on alike; None if they never do.
+    """Return how many to skip at the source and at the target until both are equal again; None if they never are.
 
-    As few as possible are left out on either side; of equal choices the one is taken that leaves out as many on both.
+    As few as possible are skipped on either side; among equal choices, the one that skips as many on both is taken.
 
     Args:
-        source: what follows there, in order.
-        target: likewise.
+        source: the next records there, in order.
+        target: the next records there, in order.
     """
     places: dict[T, list[int]] = defaultdict(list)
     for at, one in enumerate(source):
@@ -41,7 +41,7 @@ def align(source: Sequence[T], target: Sequence[T]) -> tuple[int, int] | None:
 
 
 def _cost(before: int, after: int) -> tuple[int, bool, int]:
-    """Return what leaving some out costs: a changed record is as likely as a lost one, and moves nothing."""
+    """Return the cost of a skip: a changed record is as likely as a lost one, and shifts no others."""
     return max(before, after), before != after, before + after
 
 
@@ -51,7 +51,7 @@ def _go_on(source: Sequence[T], before: int, target: Sequence[T], after: int) ->
 
 
 def are_swapped(source: Sequence[T], target: Sequence[T]) -> bool:
-    """Tell whether the first two have changed places, and both go on alike behind them."""
+    """Return whether the first two have changed places, and the third is equal."""
     if len(source) < 2 or len(target) < 2 or source[0] == source[1]:  # noqa: PLR2004
         return False
     if source[0] != target[1] or source[1] != target[0]:

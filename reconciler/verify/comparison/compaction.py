@@ -1,4 +1,4 @@
-"""Which records a compacted target may lack: those whose key came again, and tombstones. Pure."""
+"""Records that a compacted target may lack: those with a later record of their key, and tombstones. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 from reconciler.records.rewrite import RawRecord
 from reconciler.verify.comparison.describe import is_tombstone, key_of
 
-# Of so many keys is remembered what the target lacks, some 300 bytes each; then it is looked what becomes of them.
+# This many keys are remembered, some 300 bytes each; then their later records are searched for.
 MOST_KEYS = 200_000
 
 
 class Lacking(NamedTuple):
-    """Records of one key that the target lacks, as long as the key has not come again.
+    """Records of one key that the target lacks, until the key comes again.
 
     Attributes:
-        records: how many; all but the last were replaced by a later one.
+        records: their number; all but the last were replaced by a later one.
         last: source offset of the last.
-        target: target offset at which it should stand.
+        target: target offset at which it should be.
         is_tombstone: whether the last one has no value.
     """
 
@@ -31,10 +31,10 @@ class Lacking(NamedTuple):
 
 
 class Compaction:
-    """What a compacted target lacks, until it is known whether it may.
+    """Records that a compacted target lacks and may lack, until that is decided.
 
     Args:
-        lacking: what is not known yet, by a digest of the key: it goes into a file, and keys are nobody's business.
+        lacking: undecided records by a digest of the key: they are saved in a file, which must not reveal keys.
     """
 
     def __init__(self, lacking: Mapping[bytes, Lacking] | None = None) -> None:
@@ -45,17 +45,17 @@ class Compaction:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more should be remembered before it is known of some."""
+        """Whether some must be decided before more are remembered."""
         return len(self._lacking) >= MOST_KEYS
 
     def lacks(self, record: RawRecord, target: int) -> int | None:
-        """Take a record that the target lacks; return how many before it that are known to be replaced by it.
+        """Add a record that the target lacks; return how many earlier ones it replaces.
 
-        None says that the record itself can have been taken by no compaction, as it has no key.
+        None means that compaction cannot have taken the record, as it has no key.
 
         Args:
             record: of the source.
-            target: the offset at which it should stand.
+            target: the offset at which it should be.
         """
         key = digest(record)
         if key is None:
@@ -65,13 +65,13 @@ class Compaction:
         return replaced
 
     def came_again(self, record: RawRecord) -> int:
-        """Take the next record of the source; return how many that the target lacks it has replaced."""
+        """Handle the next record of the source; return how many records that the target lacks it replaces."""
         key = digest(record)
         found = None if key is None else self._lacking.pop(key, None)
         return found.records if found else 0
 
     def open(self) -> dict[bytes, Lacking]:
-        """Return what is not known yet, by a digest of the key."""
+        """Return undecided records by a digest of the key."""
         return dict(self._lacking)
 
     def to_json(self) -> dict[str, Any]:
@@ -89,6 +89,6 @@ class Compaction:
 
 
 def digest(record: RawRecord) -> bytes | None:
-    """Return what stands for a record's key; None where it has none."""
+    """Return a digest of a record's key; None if it has none."""
     key = key_of(record)
     return None if key is None else blake2b(key, digest_size=16).digest()

@@ -1,8 +1,8 @@
 """Compares a copy with its original: batches as bytes wherever they are equal, else record by record, in order.
 
 With identical offsets records are paired by their offsets, through recorded shifted runs; with translated ones by their
-order. Behind a difference the rows are aligned by what records carry, so that one lost record is one difference, and
-not one for each record behind it. Pure: `work` hands in what `feed` reads.
+order. After a difference the sides are aligned by the content of records, so that one lost record is one difference,
+and not one for each record after it. Pure: `work` passes in what `feed` reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from reconciler.verify.comparison.strays import Strays
 Wanted = Literal["", "meeting", "keys", "repeat"]
 
 _SMALL = WINDOWS[1]
-# So often both logs are read ahead without having the same record in between; then they are strangers.
+# After this many failed searches for an equal record, the logs count as unrelated.
 _MOST_FAILED = 4
 
 
@@ -40,20 +40,21 @@ class Comparer:
     Args:
         source: the original's side.
         target: the copy's side.
-        terms: how they belong together.
-        findings: what was found before; added to.
-        compaction: what a compacted target lacks, as far as it was read before.
-        moved: how much higher than they should records stand at the target, behind the differences found before.
+        terms: how both are paired.
+        findings: earlier findings; added to.
+        compaction: records that a compacted target lacks so far.
+        moved: by how many offsets records of the target are higher than they should be, after earlier differences.
 
     Attributes:
-        places: where records should stand.
-        strays: judges records of the target that are not the next ones of the source; told when it was looked back.
+        places: target offsets at which records should be.
+        strays: classifies unexpected records of the target.
         compaction: as above.
-        meeting: offsets at both sides from which both go on alike, while one of them is not reached; compaction has
-            taken what stands before them. It may be set before it begins.
-        failed_meetings: how often no such place was found since both last had the same record. It may be set likewise.
-        unread: what stands for an unreadable batch on the other side, so many records of it: no piece ends in between.
-        wanted: what has to be done before it can go on; empty for nothing.
+        meeting: offsets on both sides from which both are equal again, until both are reached; compaction has taken
+            records before them. It may be set before the first call.
+        failed_meetings: how often no such place was found since the last equal record. It may be set likewise.
+        unread: a side, and the number of its records that stand for an unreadable batch of the other side; no piece
+            ends before they are skipped.
+        wanted: the search that must be made before it can go on; empty for none.
     """
 
     def __init__(
@@ -72,13 +73,13 @@ class Comparer:
         self._terms = terms
         self._findings = findings
         self._counts = findings.counts
-        # What the last difference was, while no equal record has come since.
+        # The kind of the last difference, until an equal record follows.
         self._streak: Kind | None = None
-        # So many pairs follow of which it is known that no shift makes them equal.
+        # The number of next pairs that no shift makes equal.
         self._blind = 0
         self.unread: tuple[Side, int] = source, 0
         self.meeting: tuple[int, int] | None = None
-        # Whether it is known that what both windows hold is on one side alone.
+        # Whether the records of both windows are known to be on one side alone.
         self.failed_meetings, self._is_apart = 0, False
         self.wanted: Wanted = ""
         self._approach: Approach | None = None
@@ -88,7 +89,7 @@ class Comparer:
     def advance(self) -> Side | None:
         """Compare as far as what was read allows; return the side of which more must be read.
 
-        None is returned at the end, or where something is wanted first.
+        None is returned at the end, or if `wanted` is set.
         """
         self.wanted = ""
         while True:
@@ -103,20 +104,20 @@ class Comparer:
                 return None
 
     def met(self, meeting: tuple[int, int] | None) -> None:
-        """Take from where on both go on alike, after that was wanted; None if nowhere."""
+        """Set the place from which both sides are equal again, after a search; None if there is none."""
         self.meeting, self._is_apart = meeting, meeting is None
         self.failed_meetings += self._is_apart
 
     @property
     def judged(self) -> int:
-        """The source offset below which records are compared, or will be: they speak for themselves."""
+        """The source offset below which records are compared, or will be."""
         is_known = self._terms.identical or self._terms.copied_to is not None
         return self._terms.copied(self.source.end) if is_known else self.source.next
 
     # --- one step -----------------------------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """Compare what stands next; return whether anything may follow."""
+        """Compare the next records; return whether any may follow."""
         if self.unread[1]:
             self._skip_unread(*self.unread)
         if self.meeting is not None:
@@ -143,7 +144,7 @@ class Comparer:
         return not self.wanted
 
     def _take_equal(self) -> None:
-        """Take equal records while both sides have some decoded: nothing else is to be asked of those."""
+        """Take equal records while both sides have decoded ones; the fast path of `_step`."""
         ours, theirs = self.source.decoded, self.target.decoded
         source_end, target_end = self.source.end, self.target.end
         by_offset, count, size = self._terms.identical, 0, 0
@@ -169,7 +170,7 @@ class Comparer:
     # --- where they differ --------------------------------------------------------------------------------------------
 
     def _mind_place(self, original: RawRecord, copy: RawRecord) -> None:
-        """Find out why the next record at the target stands elsewhere than that of the source should."""
+        """Handle a next record of the target that is at another offset than the source's record should be."""
         place = self.places.of(original.offset)
         if self._mind_expired(place, copy.offset):
             return
@@ -182,7 +183,7 @@ class Comparer:
             is_there = any(one.offset == place and content(one) == same for one in target)
         if not is_there and go_on_alike(source, target):
             what = f"it stands {in_words(copy.offset - place)} than it should, and so do those behind it"
-            self._tell("moved", original.offset, copy.offset, what)
+            self._report("moved", original.offset, copy.offset, what)
             self._move(copy.offset - place)
         elif place < copy.offset:
             self._lacking(original, may_be_compacted=True)
@@ -190,7 +191,7 @@ class Comparer:
             self._surplus(copy, may_be_compacted=True)
 
     def _mind_expired(self, place: int, offset: int) -> bool:
-        """Leave out what the other side has deleted before it was read; return whether there was anything."""
+        """Skip records that the other side deleted before they were read; return whether there were any."""
         if offset < place and self.source.expired and offset < (until := self.places.of(self.source.expired)):
             self._counts.expired += self.target.skip(min(until, self.target.read_to))
         elif place < offset and place < self.target.expired and self.source.head() is not None:
@@ -201,21 +202,21 @@ class Comparer:
         return True
 
     def _mind_difference(self, original: RawRecord, copy: RawRecord) -> None:
-        """Find out what is wrong where two records should be the same and are not."""
+        """Handle two records that should be equal and are not."""
         is_blind = self._blind and (not self._terms.has_gaps or may_be_one(original, copy))
         if self._terms.repeats and self.source.went_by(copy) is not None:
             self._surplus(copy, may_be_compacted=True)
         elif what_differs(original, copy) and self.strays.is_to_be_looked_for(copy):
             self.wanted = "repeat"
         elif is_blind or not what_differs(original, copy):
-            # No shift makes them equal; or they are the same, written in another way.
+            # No shift makes them equal; or they are equal, encoded differently.
             self._blind = max(0, self._blind - 1)
             self._changed(original, copy)
         else:
             self._align()
 
     def _align(self) -> None:
-        """Take both sides to where they go on alike."""
+        """Move both sides to where they are equal again."""
         for size in WINDOWS:
             source, target = self.source.window(size), self.target.window(size)
             ours, theirs = list(map(content, source)), list(map(content, target))
@@ -230,7 +231,7 @@ class Comparer:
                 break
         else:
             if self._terms.has_gaps and not self._is_apart and self.failed_meetings < _MOST_FAILED:
-                # Compaction may have taken more than this.
+                # Compaction may have taken more records than a window holds.
                 self.wanted = "meeting"
                 return
         if self._terms.has_gaps and (len(source) != len(target) or not all(map(may_be_one, source, target))):
@@ -244,7 +245,7 @@ class Comparer:
         self._changed(source[0], target[0])
 
     def _leave_out(self, source: Sequence[RawRecord], target: Sequence[RawRecord], before: int, after: int) -> None:
-        """Tell what stands before the place from which on both go on alike."""
+        """Report the records before the place from which both sides are equal again."""
         identical = self._terms.identical
         distance = target[after].offset - self.places.of(source[before].offset) if identical else 0
         behind = f"; what follows stands {in_words(distance)}" if distance else ""
@@ -258,17 +259,17 @@ class Comparer:
         if self._terms.has_gaps:
             self.meeting = source[before].offset, target[after].offset
             return
-        # With identical offsets compaction leaves holes, and moves nothing.
+        # With identical offsets, compaction leaves gaps and shifts no records.
         for original in ours[pairs:]:
             self._lacking(original, may_be_compacted=False, behind=behind)
-        # Behind a stray record repeated ones may follow: each is looked for.
+        # Repeated records may follow a stray one: each is searched for.
         count = max(1, pairs) if self.strays.looks_back else after
         for copy in theirs[pairs:count]:
             self._surplus(copy, may_be_compacted=False, behind=behind)
         self._move(distance)
 
     def _come_together(self, meeting: tuple[int, int]) -> None:
-        """Take the next record before the place from which both go on alike: one was changed, or has no other."""
+        """Take the next record before the meeting: it was changed, or is on one side alone."""
         self._approach = self._approach or Approach(self.source, self.target, meeting)
         original, copy = self._approach.next()
         if original is not None and copy is not None:
@@ -282,13 +283,13 @@ class Comparer:
 
     def _reordered(self, count: int, what: str) -> None:
         pairs = [(self._take_original(), self.target.take()) for _ in range(count)]
-        self._tell("order", pairs[0][0].offset, pairs[0][1].offset, what, records=count)
+        self._report("order", pairs[0][0].offset, pairs[0][1].offset, what, records=count)
 
     def _changed(self, original: RawRecord, copy: RawRecord) -> None:
         self._take_original()
         self.target.take()
         if what := what_differs(original, copy):
-            self._tell("changed", original.offset, copy.offset, what)
+            self._report("changed", original.offset, copy.offset, what)
         else:
             self._count(1, len(original.rest) + len(copy.rest))
 
@@ -313,19 +314,19 @@ class Comparer:
             if self.compaction.is_full:
                 self.wanted = "keys"
             return
-        self._tell("missing", record.offset, place, f"the target does not have it{behind}")
+        self._report("missing", record.offset, place, f"the target does not have it{behind}")
 
     def _surplus(self, record: RawRecord, may_be_compacted: bool, behind: str = "") -> None:
         """Take the next record of the target, which the source does not have there."""
         stray = self.strays.judge(record, may_be_compacted)
         self.target.take()
         if stray is not None:
-            self._tell(stray.kind, stray.source, stray.target, f"{stray.what}{behind}")
+            self._report(stray.kind, stray.source, stray.target, f"{stray.what}{behind}")
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 
     def _at_an_end(self, original: RawRecord | None, copy: RawRecord | None) -> bool:
-        """Take what one side has behind the other's end; return whether anything may follow."""
+        """Take records of one side after the other's end; return whether any may follow."""
         copied_to, places = self._terms.copied_to, self.places
         if self._terms.identical and (original is None) is not (copy is None):
             place = places.of(self.source.end if original is None else original.offset)
@@ -356,13 +357,13 @@ class Comparer:
         self._mind_end()
 
     def _mind_end(self) -> None:
-        """With identical offsets the target's end says up to where the source is copied."""
+        """Set the end of the source from the end of the target, with identical offsets."""
         if self._terms.identical:
             end = min(self._terms.source_end, self.places.source_end(self.target.end))
             self.source.end = max(self.source.next, end)
 
     def _leave_unreadable(self, fault: UnreadableLog) -> None:
-        """Leave a batch out, and then what stands for it on the other side."""
+        """Skip a batch, and then its records on the other side."""
         batch, side = fault.batch, fault.side
         other, sign = (self.target, 1) if side is self.source else (self.source, -1)
         there = other.next
@@ -370,22 +371,22 @@ class Comparer:
             there = batch.base_offset + sign * (self.places.of(self.source.next) - self.source.next)
             other.skip(there + batch.next_offset - batch.base_offset)
         else:
-            # Reading may have begun inside of it.
+            # The comparison may have begun inside the batch.
             self.unread = other, min(batch.record_count, batch.next_offset - max(side.next, batch.base_offset))
         side.drop(batch)
         ours, theirs = (batch.base_offset, there) if side is self.source else (there, batch.base_offset)
         what = f"a batch of {batch.record_count} records cannot be read at the {side.name}: {fault}"
-        self._tell("unreadable", ours, theirs, what, records=batch.record_count)
+        self._report("unreadable", ours, theirs, what, records=batch.record_count)
 
     def _skip_unread(self, side: Side, count: int) -> None:
-        """Leave out the records that stand for a batch which cannot be read on the other side."""
+        """Skip the records that stand for an unreadable batch of the other side."""
         while count and side.head() is not None:
             side.take()
             count -= 1
             self.unread = side, count
         self.unread = side, 0
 
-    def _tell(self, kind: Kind, source: int, target: int, what: str, records: int = 1) -> None:
+    def _report(self, kind: Kind, source: int, target: int, what: str, records: int = 1) -> None:
         goes_on = kind == self._streak and kind in ("missing", "extra", "duplicate")
         self._streak = kind
         self._findings.add(Difference(kind, source, target, what, records), goes_on)

@@ -1,4 +1,4 @@
-"""What differs between two records, in words; nothing that they hold is shown but the names of headers. Pure."""
+"""Describes the differences of two records; of their content, only names of headers are shown. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.records.rewrite import RawRecord
 from reconciler.records.varint import read
 
 _SHOWN_HEADERS = 5
-# So much of a header's name is shown: who produces records chooses it.
+# Characters of a header's name that are shown: producers choose names.
 _SHOWN_NAME = 100
 
 Header = tuple[str, bytes | None]
@@ -40,11 +40,11 @@ def parsed(record: RawRecord) -> Record:
         ValueError: it is not laid out as records are.
     """
     key, value, headers = parts(record.rest)
-    return Record(key, value, tuple(((name or b"").decode(errors="replace"), said) for name, said in headers))
+    return Record(key, value, tuple(((name or b"").decode(errors="replace"), data) for name, data in headers))
 
 
 def key_of(record: RawRecord) -> bytes | None:
-    """Return the key of a record; None where it has none, or cannot be read."""
+    """Return the key of a record; None if it has none, or cannot be read."""
     try:
         return part(record.rest, 0)[0]
     except (IndexError, ValueError):
@@ -52,12 +52,12 @@ def key_of(record: RawRecord) -> bytes | None:
 
 
 def identity(record: RawRecord) -> Identity:
-    """Return what tells a record from others of its key, whatever became of its value."""
+    """Return timestamp and key, which identify a record even if its value was changed."""
     return record.timestamp, key_of(record)
 
 
 def may_be_one(source: RawRecord, target: RawRecord) -> bool:
-    """Tell whether two records that stand at the same place are one, of which one thing was changed."""
+    """Return whether two records at the same place are one record of which one part was changed."""
     if source.timestamp != target.timestamp:
         return source.rest == target.rest
     ours, theirs = _key_and_rest(source), _key_and_rest(target)
@@ -73,7 +73,7 @@ def _key_and_rest(record: RawRecord) -> tuple[bytes | None, bytes]:
 
 
 def is_tombstone(record: RawRecord) -> bool:
-    """Tell whether a record has no value, which says of a compacted topic that its key is gone."""
+    """Return whether a record has no value, which deletes its key in a compacted topic."""
     try:
         _, at = part(record.rest, 0)
         return read(record.rest, at)[0] < 0
@@ -82,7 +82,7 @@ def is_tombstone(record: RawRecord) -> bool:
 
 
 def what_differs(source: RawRecord, target: RawRecord) -> str:
-    """Return how the target's record differs from the source's; empty where it does not."""
+    """Return how the target's record differs from the source's; empty if it does not."""
     said: list[str] = []
     if source.timestamp != target.timestamp:
         said.append(f"timestamp {source.timestamp} became {target.timestamp}")

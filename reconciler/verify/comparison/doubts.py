@@ -1,8 +1,8 @@
-"""What becomes of keys of which a compacted target lacks a record, and nothing compared so far says that it may. Pure.
+"""Decides whether a compacted target may lack records for which no later record of the key was compared. Pure.
 
-Compaction takes a record only when a later one of its key stands there too, and a tombstone only after all that it
-deletes. Where the logs go on meanwhile, what allows it may stand behind the end of what is compared. So both logs are
-looked at once more, as they are now: the target first, as it never has what the source has not.
+Compaction deletes a record only if a later one of its key follows, and a tombstone only after the records that it
+deletes. The later record may be beyond the end of the comparison, as the logs grow. So both logs are scanned as they
+are now: the target first, as it never holds records that the source has not had.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from reconciler.verify.comparison.describe import is_tombstone
 
 
 class KeyLookup(NamedTuple):
-    """One look at one side.
+    """One scan of one side.
 
     Attributes:
         name: `source` or `target`.
-        first: from which offset on.
-        end: up to which; None for all that is there now.
+        first: first offset.
+        end: end offset; None for the current log end.
     """
 
     name: str
@@ -30,13 +30,13 @@ class KeyLookup(NamedTuple):
 
 
 class Doubts:
-    """Finds out what is lost, and what compaction has taken.
+    """Divides missing records into lost ones and those that compaction has taken.
 
     Args:
-        compaction: what the target lacks.
-        target_first: from where the target is compared.
-        behind: target offset up to which it was compared; what has replaced them there is looked for from there on.
-        follows: source offset below which the comparison goes on, and judges later records by themselves.
+        compaction: records that the target lacks.
+        target_first: first compared offset of the target.
+        behind: target offset up to which it was compared; later records of keys are searched from there on.
+        follows: source offset below which the comparison goes on, and handles later records itself.
     """
 
     def __init__(self, compaction: Compaction, target_first: int, behind: int, follows: int) -> None:
@@ -45,47 +45,47 @@ class Doubts:
         self._first = target_first
         self._behind = behind
         self._follows = follows
-        # Of tombstones that are lacking, where the target still has what they delete.
+        # By key of a missing tombstone, the offset of a record at the target that it deletes.
         self._deleted: dict[bytes, int] = {}
-        # Those that the source still has.
+        # Keys of missing records that the source still has.
         self._there: set[bytes] = set()
 
     def __bool__(self) -> bool:
         return bool(self._open)
 
     def before(self) -> KeyLookup | None:
-        """Return where to look for what tombstones delete; None if there are none."""
-        # Where a copy has offsets of its own, where a record should stand is known to be no earlier than that. Of its
-        # key none that the source has came behind it so far: what is there is older.
+        """Return the scan for records that missing tombstones delete; None if there are no such tombstones."""
+        # With translated offsets, the tombstone's place is known to be no earlier than this. The source has no later
+        # record of the key so far, so the records found are older.
         has_tombstones = any(one.is_tombstone for one in self._open.values())
         return KeyLookup("target", self._first, self._behind) if has_tombstones else None
 
     def stood_before(self, record: RawRecord) -> None:
-        """Take a record of the target that stands in what was compared."""
+        """Handle a record of the compared part of the target."""
         key = digest(record)
         found = self._open.get(key) if key is not None else None
         if key is None or found is None or not found.is_tombstone:
             return
         if is_tombstone(record):
-            # An older one has deleted what stood before it.
+            # An older tombstone has deleted the records before it.
             self._deleted.pop(key, None)
         else:
             self._deleted[key] = record.offset
 
     def behind(self) -> KeyLookup:
-        """Return where to look for what has replaced them at the target."""
+        """Return the scan for later records of the keys at the target."""
         return KeyLookup("target", self._behind)
 
     def came_later(self, record: RawRecord) -> None:
-        """Take a record of the target that stands behind those that it lacks."""
+        """Handle a record of the target after the compared part."""
         self._close(digest(record))
 
     def at_source(self) -> KeyLookup:
-        """Return where to look for those that are left, and for what the source has behind them."""
+        """Return the scan for the undecided records at the source, and for later records of their keys."""
         return KeyLookup("source", min(one.last for one in self._open.values()))
 
     def is_at_source(self, record: RawRecord) -> None:
-        """Take a record of the source that stands where one that is lacking does, or behind."""
+        """Handle a record of the source at or after a missing one."""
         key = digest(record)
         found = self._open.get(key) if key is not None else None
         if key is None or found is None or record.offset < found.last:
@@ -95,8 +95,8 @@ class Doubts:
         elif record.offset < self._follows or is_tombstone(record):
             self._close(key)
 
-    def tell(self, findings: Findings) -> None:
-        """Count what compaction has taken, and tell what is lost in the order of the log."""
+    def report(self, findings: Findings) -> None:
+        """Count records that compaction has taken, and add lost ones to the findings in the order of the log."""
         for key, one in sorted(self._open.items(), key=lambda item: item[1].last):
             what = self._lost(key, one)
             self._replaced += one.records - bool(what)
@@ -106,12 +106,12 @@ class Doubts:
         self._open.clear()
 
     def _lost(self, key: bytes, one: Lacking) -> str:
-        """Say what is wrong if the target lacks this; empty where it may."""
+        """Return what is wrong if the target lacks this; empty if it may."""
         if one.is_tombstone:
             at = self._deleted.get(key)
             what = f"the target does not have it, and still has what this tombstone deletes, at offset {at}"
             return "" if at is None else what
-        # What the source has not any more either it has compacted meanwhile.
+        # If the source no longer has it either, compaction has taken it there.
         what = "the target does not have it, and no later record of its key replaces it"
         return what if key in self._there else ""
 

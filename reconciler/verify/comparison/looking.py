@@ -1,7 +1,6 @@
-"""Looks that reach further than comparing does: where both sides go on alike, what is repeated, what keys become. Pure.
+"""Searches that reach further than the comparison: meetings, repeated records, later records of keys. Pure.
 
-`comparer` says which of them it wants, `work` hands in what `feed` reads. They take from sides of their own, so that
-the ones that are compared stay where they are.
+`comparer` requests them (`wanted`), `work` runs them on separate sides, so that compared sides keep their positions.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from reconciler.verify.comparison.describe import Identity, identity, may_be_one
 from reconciler.verify.comparison.pairing import go_on_alike
 from reconciler.verify.comparison.side import NeedMore, Side, UnreadableLog, content
 
-# How far is looked ahead for where both go on alike: a little, and more where that is not enough.
+# Window sizes, in records, of the search for where both sides are equal again; the next one if one fails.
 WINDOWS = (8, 64, 512, 4096, 16384)
-# Of so many right before that place, each stands where the same one does on the other side, unless it is missing there.
+# The last records before a meeting that are paired one by one.
 _LAST = 16
-# So many are looked at at once.
+# Records that are compared at once.
 _AT_ONCE = 4096
 
 
 class Meeting:
-    """Finds where two sides go on alike, of which one has left out more than a window holds, as compaction does.
+    """Finds where two sides are equal again, if one lacks more records than a window holds, as after compaction.
 
-    The next records of each side are kept, some thousand; what the other one has is read past them, piece by piece.
+    The next records of each side are kept, some thousand; the records of the other side are read past them, in pieces.
 
     Args:
-        source: from the record on that is compared next.
+        source: begins with the next record to compare.
         target: likewise.
 
     Attributes:
-        found: the offsets at both sides of a record that both have; None while, or where, there is none.
+        found: offsets on both sides of a record that both have; None if there is none (yet).
     """
 
     def __init__(self, source: Side, target: Side) -> None:
@@ -41,7 +40,7 @@ class Meeting:
         self._windows: list[list[RawRecord]] = []
 
     def advance(self) -> Side | None:
-        """Look as far as what was read allows; return the side of which more must be read, or None at the end."""
+        """Search the records that were read; return the side of which more must be read, or None at the end."""
         while True:
             try:
                 while len(self._windows) < len(self._sides):
@@ -56,7 +55,7 @@ class Meeting:
                 return None
 
     def _goes_on(self, number: int) -> bool:
-        """Look whether the next records of one side are among those kept of the other; return whether it has any."""
+        """Search the next records of one side among those kept of the other; return whether there were any."""
         if self.found is not None:
             return False
         rows, others = _taken(self._sides[number], _AT_ONCE), self._windows[1 - number]
@@ -68,14 +67,14 @@ class Meeting:
 
 
 class Approach:
-    """The records of both sides before a place from which both go on alike; most have no other, some were changed.
+    """The records of both sides before a meeting; most are on one side alone, some were changed.
 
-    Those of the side that has fewer are known by time and key, a window of them at most.
+    Records of the side that has fewer are indexed by timestamp and key, a window of them at most.
 
     Args:
         source: the original's side.
         target: the copy's side.
-        until: the offsets of the place at both.
+        until: offsets of the meeting on both sides.
     """
 
     def __init__(self, source: Side, target: Side, until: tuple[int, int]) -> None:
@@ -84,9 +83,9 @@ class Approach:
         self._near: tuple[Side, dict[Identity, int]] | None = None
 
     def next(self) -> tuple[RawRecord | None, RawRecord | None]:
-        """Return what is to be taken next: a record of one side, or one of each that is the same one, changed.
+        """Return the next record of one side, or one of each that are the same record, changed.
 
-        Nothing is left where both are None.
+        Both are None if none is left.
 
         Raises:
             NeedMore: more must be read.
@@ -111,7 +110,7 @@ class Approach:
         return (original, None) if takes_near is (near is self._source) else (None, copy)
 
     def _last(self, side: Side, number: int) -> list[RawRecord]:
-        """Return what is left before the place, or one more than counts."""
+        """Return the records left before the meeting, at most one more than `_LAST`."""
         return [one for one in side.window(_LAST + 1) if one.offset < self._until[number]]
 
     def _look_near(self) -> tuple[Side, dict[Identity, int]]:
@@ -124,15 +123,15 @@ class Approach:
 
 
 class Repeat:
-    """Finds how far the target repeats what it has already, as a flow does that goes on where it last said it was.
+    """Finds how far the target repeats records, as after a flow has gone on from its last committed position.
 
     Args:
-        source: from where on the first of the repeated records may stand, to where it is compared.
-        target: from the first of them on.
+        source: from the first offset that may be repeated to the compared position.
+        target: begins with the first of these records.
 
     Attributes:
-        records: how many are repeated.
-        end: target offset behind the last of them.
+        records: number of repeated records.
+        end: target offset after the last of them.
     """
 
     def __init__(self, source: Side, target: Side) -> None:
@@ -140,11 +139,11 @@ class Repeat:
         self.end = target.next
         self._source = source
         self._target = target
-        # Whether the first of them is found; and whether a record like it is that goes on otherwise.
+        # Whether the first of them is found; and whether an equal record is found that is followed by others.
         self._is_found = self._is_alone = False
 
     def advance(self) -> Side | None:
-        """Look as far as what was read allows; return the side of which more must be read, or None at the end."""
+        """Search the records that were read; return the side of which more must be read, or None at the end."""
         while True:
             try:
                 while self._goes_on():
@@ -185,11 +184,11 @@ class Repeat:
 
 
 class Scan:
-    """Hands every record of a side to somebody; batches that cannot be read are left out.
+    """Calls a function with every record of a side; batches that cannot be read are skipped.
 
     Args:
-        side: what is read.
-        look: is given each record.
+        side: the side to read.
+        look: called with each record.
     """
 
     def __init__(self, side: Side, look: Callable[[RawRecord], None]) -> None:
@@ -197,7 +196,7 @@ class Scan:
         self._look = look
 
     def advance(self) -> Side | None:
-        """Look as far as what was read allows; return the side if more must be read, or None at the end."""
+        """Scan the records that were read; return the side if more must be read, or None at the end."""
         while True:
             try:
                 while self._side.head() is not None:

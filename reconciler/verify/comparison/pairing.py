@@ -1,4 +1,4 @@
-"""Which record at the target belongs to which at the source, and when batches of both hold the same. Pure."""
+"""Pairs records of the source with records of the target, and compares whole batches. Pure."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from reconciler.replicator.partition.place import differ
 from reconciler.verify.comparison.describe import may_be_one
 from reconciler.verify.comparison.side import content
 
-# So many records in a row are the same where two logs go on alike.
+# This many equal records in a row mean that two logs are the same again.
 _CONFIRMED = 3
 _NEVER = 2**63
 
 
 @dataclass(frozen=True)
 class PairingTerms:
-    """How the two sides of a partition belong together.
+    """How the two sides of a partition are paired.
 
     Attributes:
         identical: whether records are paired by their offsets; else by their order.
-        record: what is recorded of the copy: shifted runs, and records that were put aside.
-        copied_to: source offset below which all is copied; None where nobody knows.
-        source_end: up to where the source could be read when the comparison began.
-        repeats: whether records may stand twice at the target.
+        record: the copy record: shifted runs, and records that were put aside.
+        copied_to: source offset below which all is copied; None if unknown.
+        source_end: end offset of the source when the comparison began.
+        repeats: whether records may be at the target twice.
         source_compacts: whether the source is a compacted topic.
         target_compacts: whether the target is.
-        is_shared: whether other flows have copied there, too.
+        is_shared: whether other flows have filled the copy, too.
     """
 
     identical: bool
@@ -42,21 +42,21 @@ class PairingTerms:
     is_shared: bool = False
 
     def copied(self, end: int) -> int:
-        """Return a source offset, or up to where the source is known to be copied if that is less."""
+        """Return the smaller of a source offset and `copied_to`."""
         return end if self.copied_to is None else min(end, self.copied_to)
 
     @property
     def has_gaps(self) -> bool:
-        """Whether either side may lack what the other one has, and nothing but their order tells."""
+        """Whether either side may lack records of the other, and only their order pairs them."""
         return not self.identical and (self.source_compacts or self.target_compacts or self.is_shared)
 
 
 class Places:
-    """Where records of the source should stand at the target.
+    """Maps source offsets to the target offsets at which their records should be.
 
     Args:
-        runs: the shifted runs that are recorded of the copy.
-        moved: how much higher they stand than that, behind differences that were told.
+        runs: the recorded shifted runs of the copy.
+        moved: by how many offsets records are higher than that, after reported differences.
 
     Attributes:
         moved: as above; it changes.
@@ -68,7 +68,7 @@ class Places:
         self._from = self._to = self._shift = 0
 
     def of(self, offset: int) -> int:
-        """Return the target offset at which the record of a source offset should stand."""
+        """Return the target offset at which the record of a source offset should be."""
         if not self._from <= offset < self._to:
             self._shift = self._runs.at_source(offset).shift
             starts = [run.source for run in self._runs.runs]
@@ -77,33 +77,33 @@ class Places:
         return offset + self._shift + self.moved
 
     def source_end(self, end: int) -> int:
-        """Return the source offset up to which a target is a copy that ends at an offset."""
+        """Return the source offset that corresponds to an end offset of the target."""
         end -= self.moved
         return end - self._runs.at_target(end).shift
 
     def fit(self, ours: Batch, theirs: Batch) -> bool:
-        """Tell whether a whole batch stands at the target where it should."""
+        """Return whether a whole batch is at the target offsets at which it should be."""
         return (
             self.of(ours.base_offset) == theirs.base_offset and self.of(ours.next_offset - 1) == theirs.next_offset - 1
         )
 
 
 def is_of_another(record: CopyRecord, source_id: str | None, target_id: str | None) -> bool:
-    """Tell whether another flow's copy record says that records of another original stand in a copy.
+    """Return whether another flow's copy record means that a copy holds records of another original.
 
-    One that only announced a copy has copied nothing, and one of the same original was this flow under another name.
+    A record that only announces a copy means no copied records; one of the same original is this flow, renamed.
 
     Args:
-        record: what the other flow has on record of this remote partition.
-        source_id: id of our original; None where the brokers have none.
-        target_id: id of the remote topic as it is now, likewise.
+        record: the other flow's copy record of this remote partition.
+        source_id: id of this flow's original; None if brokers have no topic ids.
+        target_id: id of the remote topic now, likewise.
     """
     is_same = None not in (record.source_id, source_id) and record.source_id == source_id
     return record.is_begun and not is_same and not differ(record.target_id, target_id)
 
 
 def hold_the_same(ours: Batch, theirs: Batch) -> bool:
-    """Tell whether two batches hold the same bytes, records and times; then nothing needs to be decoded."""
+    """Return whether two batches hold the same bytes, records and timestamps, so that none need be decoded."""
     if ours.record_count != theirs.record_count or len(ours.body) != len(theirs.body):
         return False
     if (ours.attributes ^ theirs.attributes) & CODEC_BITS:
@@ -116,12 +116,12 @@ def hold_the_same(ours: Batch, theirs: Batch) -> bool:
 
 
 def changed_pairs(source: Sequence[RawRecord], target: Sequence[RawRecord], has_gaps: bool) -> int:
-    """Return how many of the first records of two rows are the same ones, changed.
+    """Return how many of the first records of two sequences are pairs of one record that was changed.
 
     Args:
-        source: what stands there before the place from which both go on alike.
+        source: the records before the place from which both sides are equal again.
         target: likewise.
-        has_gaps: whether either side may lack records as well; then another one of its key may hold the same.
+        has_gaps: whether either side may lack records; another record of the key may then hold the same.
     """
     count = min(len(source), len(target))
     if not has_gaps:
@@ -134,7 +134,7 @@ def changed_pairs(source: Sequence[RawRecord], target: Sequence[RawRecord], has_
 
 
 def go_on_alike(source: Sequence[RawRecord], target: Sequence[RawRecord]) -> bool:
-    """Tell whether two rows of records carry the same, as far as a few of them tell."""
+    """Return whether the first few records of two sequences are equal."""
     return all(
         content(ours) == content(theirs) for ours, theirs in zip(source[:_CONFIRMED], target[:_CONFIRMED], strict=False)
     )

@@ -1,6 +1,6 @@
-"""Where records stand that went by not long ago: a record that comes once more is no foreign one. Pure.
+"""Remembers records that were taken not long ago, so that a repeated record does not count as foreign. Pure.
 
-Batches are kept as they are, and decoded when somebody asks for the first time; then a digest stands for each record.
+Batches are kept as they are, and decoded at the first lookup; then only a digest of each record is kept.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from hashlib import blake2b
 from reconciler.records.batch import Batch
 from reconciler.records.rewrite import RawRecord, raw_records
 
-# So much is kept, of batches as they are and of records, some 200 bytes each.
+# Limits: bytes of batches, and records of some 200 bytes each.
 _BYTES = 8 * 2**20
 _RECORDS = 100_000
 
 
 class Past:
-    """The batches of one side that went by, or are decoded and go by next."""
+    """The batches of one side that were taken, or are decoded and taken next."""
 
     def __init__(self) -> None:
         self._gone: deque[_Batch] = deque()
-        # Those of which somebody has asked: they are the first of what has gone.
+        # The batches that were looked up: the first ones of `_gone`.
         self._places: dict[bytes, int] = {}
         self._asked = 0
         self._ahead: deque[_Batch] = deque()
         self._bytes = self._records = 0
 
     def add(self, batch: Batch, taken_to: int) -> None:
-        """Take a batch that goes by, or is decoded.
+        """Add a batch that is taken or decoded.
 
         Args:
-            batch: it stands behind all that came before.
-            taken_to: offset behind what has gone by.
+            batch: the next one, in the order of the log.
+            taken_to: offset after the last taken record.
         """
         self._ahead.append(_Batch(batch))
         self._settle(taken_to)
 
     def find(self, record: RawRecord, taken_to: int) -> int | None:
-        """Return at which offset a record that carries the same was taken, the last one; None if none was."""
+        """Return the offset of the last equal record that was taken; None if none was."""
         self._settle(taken_to)
         wanted = _digest(record)
         if self._ahead:
-            # What is decoded beyond has not gone by.
+            # Decoded records beyond this offset are not taken yet.
             found = self._ahead[0].places.get(wanted)
             if found is not None and found < taken_to:
                 return found
@@ -56,7 +56,7 @@ class Past:
         return self._places.get(wanted)
 
     def _settle(self, taken_to: int) -> None:
-        # What is decoded far ahead pushes nothing out before it has gone by itself.
+        # Batches that are decoded far ahead evict none before they are taken themselves.
         while self._ahead and self._ahead[0].end <= taken_to:
             batch = self._ahead.popleft()
             self._gone.append(batch)
@@ -67,7 +67,7 @@ class Past:
             if self._asked:
                 self._asked -= 1
                 for digest in batch.digests:
-                    # Another that carries the same may have come behind it.
+                    # A later batch may hold an equal record.
                     if self._places.get(digest, batch.end) < batch.end:
                         del self._places[digest]
 
@@ -80,16 +80,16 @@ class _Batch:
 
     @cached_property
     def places(self) -> dict[bytes, int]:
-        """The offsets of its records by what they carry, of equal ones the first."""
+        """Offsets of its records by digest; of equal records, the first."""
         found: dict[bytes, int] = {}
-        # It may have been equal as it is, undecoded; then nobody can tell what it holds.
+        # A batch that was equal as bytes may be impossible to decode; it then holds no known record.
         with contextlib.suppress(ValueError):
             for record in raw_records(self._batch) if self._batch is not None else ():
                 found.setdefault(_digest(record), record.offset)
         return found
 
     def forget_records(self) -> None:
-        """Keep nothing but what tells which records were there."""
+        """Drop the batch, and keep only the digests of its records."""
         self.digests, self._batch = tuple(self.places), None
         del self.places
 

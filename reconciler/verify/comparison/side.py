@@ -1,6 +1,6 @@
-"""One side of a comparison: batches as they were read, taken whole as long as they may be, else record by record.
+"""One side of a comparison: a buffer of batches, taken whole if possible, else record by record.
 
-`feed` puts in what it reads, `comparer` takes out. Pure: no I/O.
+`feed` adds batches, `comparer` takes them. Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from reconciler.records.read_committed import Gap
 from reconciler.records.rewrite import RawRecord, raw_records
 from reconciler.verify.comparison.past import Past
 
-# So much is read in advance.
+# Bytes that are read in advance.
 _BUFFER_BYTES = 16 * 2**20
-# So much is decoded in advance, at most.
+# Bytes that are decoded in advance, at most.
 _WINDOW_BYTES = 64 * 2**20
 
 Content = tuple[int, bytes]
 
 
 class NeedMore(Exception):
-    """There is not enough read to go on: carries the side of which more is wanted."""
+    """More must be read before the comparison can go on; holds the side."""
 
     def __init__(self, side: Side) -> None:
         super().__init__(side.name)
@@ -32,7 +32,7 @@ class NeedMore(Exception):
 
 
 class UnreadableLog(Exception):
-    """A batch cannot be decoded, or its checksum does not fit: carries its side, the batch, and why."""
+    """A batch cannot be decoded, or its checksum is wrong; holds the side and the batch."""
 
     def __init__(self, side: Side, batch: Batch, why: str) -> None:
         super().__init__(why)
@@ -41,22 +41,22 @@ class UnreadableLog(Exception):
 
 
 def content(record: RawRecord) -> Content:
-    """Return what a record carries, whatever log it stands in."""
+    """Return what is compared of a record: timestamp, and key, value and headers as bytes."""
     return record.timestamp, record.rest
 
 
 class Side:
-    """What is known of one side's log, from the next record that counts on.
+    """Buffer of one side's log, from the next record to compare on.
 
     Args:
         name: `source` or `target`.
         first: offset of the next record.
-        end: offset behind the last one that counts; it may be moved.
-        limit: offset behind the last one that may be looked at, and never less than the end; by default the end.
+        end: end offset of the records to compare; it may change.
+        limit: end offset of the records to read, at least `end`; by default `end`.
 
     Attributes:
-        next: offset behind what was taken.
-        read_to: up to where it was read.
+        next: offset after the last taken record.
+        read_to: offset up to which the log was read.
         expired: offset below which the cluster deleted records before they were read; 0 for none.
     """
 
@@ -69,13 +69,13 @@ class Side:
         self._whole: deque[Batch] = deque()
         self._records: deque[RawRecord] = deque()
         self._bytes = 0
-        # What went by is kept for telling a repeated record from a foreign one.
+        # Taken records, to distinguish repeated records from foreign ones.
         self._past = Past()
 
     # --- what is read -------------------------------------------------------------------------------------------------
 
     def add(self, items: Iterable[Batch | Gap]) -> None:
-        """Take what was read from `read_to` on."""
+        """Add batches and gaps from `read_to` on."""
         for item in items:
             if isinstance(item, Batch):
                 self._whole.append(item)
@@ -85,38 +85,38 @@ class Side:
                 self.read_to = item.next
 
     def jump(self, offset: int) -> None:
-        """Take note that everything below an offset, of what is not read yet, was deleted."""
+        """Skip offsets that were deleted before they were read."""
         self.expired = self.read_to = max(self.read_to, offset)
         if not self._whole and not self._records:
             self.next = max(self.next, offset)
 
     def nothing_more(self) -> None:
-        """Take note that nothing follows before the limit."""
+        """Mark the log as read up to the limit."""
         self.read_to = max(self.read_to, self.limit)
 
     @property
     def is_read(self) -> bool:
-        """Whether all that counts was read."""
+        """Whether the log was read up to `end`."""
         return self.read_to >= self.end
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing should be read in advance now."""
+        """Whether the buffer is full."""
         return self._bytes >= _BUFFER_BYTES
 
     # --- what is taken ------------------------------------------------------------------------------------------------
 
     @property
     def is_over(self) -> bool:
-        """Whether it is known that nothing that counts is left."""
+        """Whether no record before `end` is left."""
         first = self._records[0].offset if self._records else self._whole[0].base_offset if self._whole else None
         return self.is_read if first is None else first >= self.end
 
     def whole(self) -> Batch | None:
-        """Return the next batch if all of it counts, and nothing was decoded of it.
+        """Return the next batch if all of it is to be compared, and it was not decoded.
 
         Raises:
-            NeedMore: it is not read yet; then nothing of the other side should be decoded either.
+            NeedMore: it is not read yet; the other side should not be decoded either.
         """
         if self._records or not self._whole:
             if not self._records and not self.is_read:
@@ -158,7 +158,7 @@ class Side:
 
     @property
     def decoded(self) -> deque[RawRecord]:
-        """The records that are decoded; whoever takes from it moves `next`."""
+        """The decoded records; a caller that takes from it must move `next`."""
         return self._records
 
     def window(self, count: int) -> list[RawRecord]:
@@ -187,12 +187,12 @@ class Side:
         return list(takewhile(lambda one: one.offset < self.limit, islice(self._records, count)))
 
     def shows_all(self, count: int) -> bool:
-        """Whether a `window` of so many records has all up to the limit: it may also have fewer of large ones."""
+        """Return whether a `window` of this many records holds all up to the limit; large records may shorten it."""
         is_more = bool(self._whole) and self._whole[0].base_offset < self.limit
         return len(self._records) < count and self.read_to >= self.limit and not is_more
 
     def skip(self, offset: int) -> int:
-        """Leave everything below an offset out; return how many records of what was read that were."""
+        """Skip all records below an offset; return how many of them had been read."""
         count = 0
         while self._records and self._records[0].offset < offset:
             self._records.popleft()
@@ -202,7 +202,7 @@ class Side:
             self._bytes -= batch.size
             count += batch.record_count
         if not self._records and self._whole and self._whole[0].base_offset < offset:
-            # The place is inside it: what stands before that counts as well. Unreadable, it is told when it is next.
+            # The offset is inside this batch. If it cannot be decoded, it is reported when it is the next one.
             with contextlib.suppress(UnreadableLog):
                 self._decode()
                 return count + self.skip(offset)
@@ -210,12 +210,12 @@ class Side:
         return count
 
     def leap(self, offset: int) -> None:
-        """Leave everything below an offset out, read or not: it was looked at elsewhere."""
+        """Skip all records below an offset, read or not, as they were checked elsewhere."""
         self.skip(offset)
         self.next, self.read_to = max(self.next, offset), max(self.read_to, offset)
 
     def drop(self, batch: Batch) -> None:
-        """Leave a batch out that cannot be decoded; it is the next that is not."""
+        """Skip a batch that cannot be decoded; it must be the next one."""
         assert self._whole[0] is batch, "only the next batch can have been refused"
         self._whole.popleft()
         self._bytes -= batch.size
@@ -238,5 +238,5 @@ class Side:
     # --- what went by -------------------------------------------------------------------------------------------------
 
     def went_by(self, record: RawRecord) -> int | None:
-        """Return at which offset a record that carries the same was taken not long ago; None if none was."""
+        """Return the offset at which an equal record was taken not long ago; None if none was."""
         return self._past.find(record, self.next)

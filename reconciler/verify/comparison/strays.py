@@ -1,4 +1,4 @@
-"""What records of the target are that do not stand where the source's next ones do: stray, or as they may be. Pure."""
+"""Classifies unexpected records of the target: repeated, reordered, duplicate, allowed, or foreign. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from reconciler.verify.comparison.looking import WINDOWS, Repeat
 from reconciler.verify.comparison.pairing import PairingTerms
 from reconciler.verify.comparison.side import Content, Side, content
 
-# So many of the records that the target lacked last are known when they come after all.
+# This many of the last records that the target lacked are recognised if they come later.
 _REMEMBERED = WINDOWS[1]
-# So often it is looked further back for a record that is not known, and in vain.
+# This many failed searches further back for an unknown record are made.
 _MOST_LOOKS = 16
 
 
 class Strays:
-    """Judges such records, one after the other.
+    """Classifies such records, one after the other.
 
     Args:
         source: the original's side.
         target: the copy's side.
-        terms: how they belong together.
-        counts: what is no difference goes there.
+        terms: how both are paired.
+        counts: counts of records that are no difference.
     """
 
     def __init__(self, source: Side, target: Side, terms: PairingTerms, counts: Counts) -> None:
@@ -30,16 +30,16 @@ class Strays:
         self._terms = terms
         self._counts = counts
         self._missed: list[Content] = []
-        # For which record of the target it was looked back last, and how often in vain.
+        # The record of the target of the last search, and the number of failed searches.
         self._looked_for, self._looks = -1, 0
 
     @property
     def looks_back(self) -> bool:
-        """Whether records that are not known may be repeated ones that went by long ago."""
+        """Whether unknown records may be repeated ones from further back."""
         return self._terms.repeats and self._looks < _MOST_LOOKS
 
     def is_to_be_looked_for(self, record: RawRecord) -> bool:
-        """Tell whether it is to be looked further back for the next record of the target: once, as it is not known.
+        """Return whether to search further back for the next record of the target; once for each unknown record.
 
         Raises:
             NeedMore: more must be read first.
@@ -52,7 +52,7 @@ class Strays:
         return True
 
     def looked_back(self, found: Repeat | None) -> None:
-        """Leave out what the target repeats, after it was looked for; None where the source had nothing to look at."""
+        """Skip the records that the target repeats, after a search; None if the source had no records to search."""
         if found is not None and found.records:
             self._counts.repeated += found.records
             self._target.leap(found.end)
@@ -60,11 +60,11 @@ class Strays:
             self._looks += 1
 
     def missed(self, record: RawRecord) -> None:
-        """Take note of a record of the source that the target lacks."""
+        """Remember a record of the source that the target lacks."""
         self._missed = [*self._missed[-_REMEMBERED:], content(record)]
 
     def judge(self, record: RawRecord, may_be_compacted: bool) -> Difference | None:
-        """Count a record that may stand there, or return what is wrong with it.
+        """Count a record that is allowed, or return the difference.
 
         Args:
             record: the next one of the target, which is not taken yet.
@@ -92,9 +92,9 @@ class Strays:
         return None
 
     def _later(self, record: RawRecord) -> int | None:
-        """Return where a record stands a little further on at the source.
+        """Return the offset of an equal record a little further on at the source.
 
-        Where either side may lack records, a swapped pair beside a gap is known by what follows.
+        If either side may lack records, a swapped pair beside a gap is recognised by the records that follow.
         """
         if not self._terms.has_gaps:
             return None
@@ -102,6 +102,6 @@ class Strays:
         ahead = [one.offset for one in self._source.window(WINDOWS[0]) if content(one) == same]
         if not ahead:
             return None
-        # Where the target has it again as often, this is another one, which the source has not any more.
+        # If the target has it again as often, this is another record, which the source no longer has.
         again = sum(content(one) == same for one in self._target.window(WINDOWS[1])) - 1
         return ahead[0] if again < len(ahead) else None

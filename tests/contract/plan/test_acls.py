@@ -36,7 +36,7 @@ from reconciler.replicator.transfer.pace import Quota
 from reconciler.state.journals.topics import own
 from reconciler.verify import work
 from reconciler.verify.slices import SliceProgress
-from reconciler.verify.survey import Survey, Wanted
+from reconciler.verify.survey import Survey, VerifyFilter
 from tests.support.clusters.kafka import (
     ANSWER_SECONDS,
     create,
@@ -327,7 +327,7 @@ def audited(one: Topology) -> tuple[list[str], int]:
     """
     spec, said = FlowSpec.compile(one, one.flows[0], "verify"), list[str]()
     try:
-        found = Survey(spec, Wanted(), lambda problem: said.append(str(problem))).look()
+        found = Survey(spec, VerifyFilter(), lambda problem: said.append(str(problem))).look()
     except AnabranchError as error:
         return [str(problem) for problem in error.problems], 0
     assert found.without == ()

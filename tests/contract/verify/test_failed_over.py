@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.verify.survey import Found, Survey, Wanted
+from reconciler.verify.survey import Found, Survey, VerifyFilter
 from tests.contract.verify.test_work import compared
 from tests.support.clusters.kafka import delete_records
 from tests.support.commands.failing_over import MODES, MakePair, Pair, ends_of, write
@@ -16,7 +16,7 @@ def looked_at(pair: Pair) -> tuple[FlowSpec, Found]:
     topology = pair.topology
     spec = FlowSpec.compile(topology, topology.flows[0], "verify")
     warnings: list[object] = []
-    found = Survey(spec, Wanted((pair.topic,)), warnings.append).look()
+    found = Survey(spec, VerifyFilter((pair.topic,)), warnings.append).look()
     assert (warnings, found.without, found.unreadable) == ([], (), ())
     return spec, found
 

@@ -14,7 +14,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver.spark_jobs import SparkJobs
 from reconciler.verify.drive import Options, Verify, VerifyWatcher
 from reconciler.verify.origin import made_anew, objections, origin_of
-from reconciler.verify.survey import Survey, Wanted
+from reconciler.verify.survey import Survey, VerifyFilter
 from tests.support.clusters.kafka import create, declared, delete
 from tests.support.replicator.copying import fill, spec_of
 
@@ -48,7 +48,7 @@ def test_clusters_tell_their_ids(spec: FlowSpec) -> None:
 def test_topics_that_were_made_anew_are_others(
     spec: FlowSpec, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
-    bounds = list(Survey(spec, Wanted(), print).look().bounds)
+    bounds = list(Survey(spec, VerifyFilter(), print).look().bounds)
     assert made_anew("file", spec, bounds) == []
     delete(target_cluster, f"east.{topic_name}")
     assert [problem.code for problem in made_anew("file", spec, bounds)] == ["AB614"]

@@ -22,7 +22,7 @@ from reconciler.state.journals.topics import own
 from reconciler.verify import work
 from reconciler.verify.comparison import past
 from reconciler.verify.slices import SliceBounds, SliceProgress
-from reconciler.verify.survey import Survey, Wanted
+from reconciler.verify.survey import Survey, VerifyFilter
 from tests.contract.replicator.commit.test_at_least_once import repeating
 from tests.contract.replicator.commit.test_translated import into, make, translated
 from tests.contract.replicator.gaps.test_gaps import transact
@@ -35,10 +35,10 @@ MODES = ("identical", "translated")
 HOUR_MS = 3_600_000
 
 
-def looked_at(spec: FlowSpec, wanted: Wanted | None = None) -> list[SliceBounds]:
+def looked_at(spec: FlowSpec, wanted: VerifyFilter | None = None) -> list[SliceBounds]:
     """Look at both sides of a flow; everything must be told."""
     warnings: list[Problem] = []
-    found = Survey(spec, wanted or Wanted(), warnings.append).look()
+    found = Survey(spec, wanted or VerifyFilter(), warnings.append).look()
     assert (warnings, found.without, found.unreadable) == ([], (), ())
     return list(found.bounds)
 
@@ -56,7 +56,7 @@ def compared(spec: FlowSpec, bounds: SliceBounds) -> tuple[SliceProgress, int]:
     return progress, pieces
 
 
-def verified(spec: FlowSpec, wanted: Wanted | None = None) -> list[Findings]:
+def verified(spec: FlowSpec, wanted: VerifyFilter | None = None) -> list[Findings]:
     return [compared(spec, bounds)[0].findings for bounds in looked_at(spec, wanted)]
 
 
@@ -142,10 +142,10 @@ def test_a_copy_that_begins_elsewhere_is_found_by_time_or_syncs(
     assert 3_900 <= found.counts.records <= 4_000
     # Only from the time of the later ones on.
     since = int(time.time() * 1_000) - HOUR_MS // 2
-    (found,) = verified(spec, Wanted(since=since))
+    (found,) = verified(spec, VerifyFilter(since=since))
     assert found.told == []
     assert 3_900 <= found.counts.records <= 4_000
-    (found,) = verified(spec_of(source, target, topic_name), Wanted(since=since + 2 * HOUR_MS))
+    (found,) = verified(spec_of(source, target, topic_name), VerifyFilter(since=since + 2 * HOUR_MS))
     assert (found.told, found.counts.records) == ([], 0)
     # Another log under the copy's name, with nothing to tell where it begins.
     lost = replace(
@@ -349,5 +349,5 @@ def test_a_topic_made_anew_meanwhile_is_not_compared(
         assert (progress.failure.code, said in progress.failure.message) == ("AB609", True)
         if said == "cannot be read":
             create(target_cluster, f"east.{topic_name}", 1, REMOTE)
-    found = Survey(spec, Wanted(remotes=("another",)), print).look()
+    found = Survey(spec, VerifyFilter(remotes=("another",)), print).look()
     assert (found.bounds, found.without) == ((), ())

@@ -96,7 +96,7 @@ def _look_at_keys(doubts: Doubts, logs: Mapping[str, Sequence[Batch | Gap]], fou
     scan(doubts.behind(), doubts.came_later)
     if doubts:
         scan(doubts.at_source(), doubts.is_at_source)
-    doubts.tell(found)
+    doubts.report(found)
 
 
 def _feed(

@@ -31,7 +31,7 @@ from reconciler.report.plan.to_json import plan_json
 from reconciler.verify.origin import Origin
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import SliceBounds, SliceNames, SliceProgress
-from reconciler.verify.survey import Wanted
+from reconciler.verify.survey import VerifyFilter
 from stacks.handover import VARIABLE, Handover
 from tests.unit.plan.facts import EAST, WEST, cluster, flow, plan_of, topic, topology
 
@@ -61,7 +61,7 @@ def plan_file(path: Path) -> object:
 
 
 def resume_file(path: Path) -> object:
-    found = Resume(path, "payments", Wanted()).load()
+    found = Resume(path, "payments", VerifyFilter()).load()
     for state in found.values():
         for bounds, progress in state.partitions:
             one = SliceNames("flow", EAST, WEST).compared(bounds, progress)
@@ -93,7 +93,7 @@ def valid(name: str, folder: Path) -> dict[str, Any]:
     if name == "plan.json":
         write_plan(path, PLAN, [WEST])
     elif name == "resume.json":
-        Resume(path, "payments", Wanted()).save({"east-west": comparison()})
+        Resume(path, "payments", VerifyFilter()).save({"east-west": comparison()})
     elif name == "observed.json":
         (written,) = write_observed(folder / "observed", ONE, SEEN, [EAST, WEST])[:1]
         path = written

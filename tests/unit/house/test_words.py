@@ -44,7 +44,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "starting": 0.0,
     "state": 27.6,
     "stream": 3.0,
-    "verify": 19.1,
+    "verify": 1.0,
     "wire": 1.3,
 }
 # How many there may be in all messages of a room: texts that are printed, logged or raised.

@@ -16,7 +16,7 @@ from reconciler.verify.cut import CutPoint, Cuts, up_to
 from reconciler.verify.origin import Origin
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import SliceBounds
-from reconciler.verify.survey import Wanted
+from reconciler.verify.survey import VerifyFilter
 from tests.unit.plan.facts import flow
 
 FLOW = flow("east", "west")
@@ -85,7 +85,7 @@ def test_bounds_end_at_the_cut() -> None:
 
 def test_who_goes_on_is_told_again(tmp_path: Path) -> None:
     path = tmp_path / "verify.json"
-    resume = Resume(path, "payments", Wanted())
+    resume = Resume(path, "payments", VerifyFilter())
     notices = list(Cuts(SPEC, values()).notices)
     resume.save({FLOW.name: FlowState(notices=notices, origin=Origin("d", "s", "t"))})
     assert resume.load()[FLOW.name].notices == notices

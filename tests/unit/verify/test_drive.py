@@ -26,7 +26,7 @@ from reconciler.verify import drive
 from reconciler.verify.drive import Options, Verify, VerifyWatcher
 from reconciler.verify.origin import Origin
 from reconciler.verify.slices import SliceBounds, SliceProgress
-from reconciler.verify.survey import Found, Wanted
+from reconciler.verify.survey import Found, VerifyFilter
 
 CLUSTERS = {alias: Cluster(alias, ("127.0.0.1:9",)) for alias in ("east", "west", "north")}
 FLOWS = tuple(Flow(f"east-{to}", "east", to, Selection((".*",))) for to in ("west", "north"))
@@ -42,7 +42,7 @@ def bounds(partition: int) -> SliceBounds:
 class FakeSurvey:
     """Three partitions of each flow, and one without a copy; the flow into north cannot be looked at."""
 
-    def __init__(self, spec: FlowSpec, _wanted: Wanted, _warn: object, _rate: float | None) -> None:
+    def __init__(self, spec: FlowSpec, _wanted: VerifyFilter, _warn: object, _rate: float | None) -> None:
         self._target = spec.target.alias
 
     def look(self) -> Found:
@@ -98,7 +98,7 @@ class FakeJobs:
 @pytest.fixture(autouse=True)
 def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drive, "Survey", FakeSurvey)
-    monkeypatch.setattr(drive, "Jobs", FakeJobs)
+    monkeypatch.setattr(drive, "SparkJobs", FakeJobs)
     monkeypatch.setattr(drive, "_PAUSE", 0.001)
     monkeypatch.setattr(drive, "origin_of", lambda _: Origin("d", "s", "t"))
     monkeypatch.setattr(drive, "made_anew", lambda *_: [])
@@ -199,7 +199,9 @@ def test_what_makes_it_say_less_is_told_again_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Unsure(FakeSurvey):
-        def __init__(self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None], rate: float | None) -> None:
+        def __init__(
+            self, spec: FlowSpec, wanted: VerifyFilter, warn: Callable[[Problem], None], rate: float | None
+        ) -> None:
             super().__init__(spec, wanted, warn, rate)
             warn(Problem("AB612", "topic orders", "cleanup.policy cannot be read", ""))
 

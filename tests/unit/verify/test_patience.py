@@ -117,4 +117,4 @@ def test_a_partition_whose_leader_moves_is_asked_for_again() -> None:
 def test_a_partition_without_a_leader_leaves_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "PATIENCE", 0.01)
     side = looked(2**30)
-    assert [side.knows("orders", number) for number in (0, 1)] == [True, False]
+    assert [side.has_bounds("orders", number) for number in (0, 1)] == [True, False]

@@ -28,7 +28,7 @@ from reconciler.verify.comparison.pairing import Places
 from reconciler.verify.origin import Origin
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import SliceBounds, SliceProgress
-from reconciler.verify.survey import Wanted
+from reconciler.verify.survey import VerifyFilter
 from tests.support.records.batches import Content, batch
 
 RECORD = CopyRecord("a", "b", 3, Runs((Run(5, 2),)), ((7, 9),))
@@ -68,14 +68,14 @@ def test_what_a_compacted_target_lacks_comes_back_as_it_was() -> None:
 
 
 def test_a_file_to_go_on_with_belongs_to_one_comparison(tmp_path: Path) -> None:
-    path, wanted = tmp_path / "progress.json", Wanted(("orders",), since=5)
+    path, wanted = tmp_path / "progress.json", VerifyFilter(("orders",), since=5)
     file = Resume(path, "payments", wanted)
     assert file.load() == {}
     begun, users = (BOUNDS, SliceProgress.begin(BOUNDS)), Place("users", 0, "east.users")
     state = FlowState([begun], [users], [PROBLEM], origin=Origin("d", "s", "t"))
     file.save({"east-west": state})
     assert Resume(path, "payments", wanted).load() == {"east-west": state}
-    for other in (Resume(path, "payments", Wanted()), Resume(path, "others", wanted)):
+    for other in (Resume(path, "payments", VerifyFilter()), Resume(path, "others", wanted)):
         with pytest.raises(EnvironmentFault, match="AB610"):
             other.load()
     assert path.stat().st_mode & 0o777 == 0o600
