@@ -11,7 +11,7 @@ WITHOUT := --numprocesses 6 -m 'not spark and not long'
 # Tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-long checks lint types imports unit bench lock release clean
+.PHONY: install demo quick test test-long checks lint types imports unit bench lock release clean
 
 install: $(READY)
 
@@ -36,6 +36,10 @@ imports: $(READY)
 
 checks: $(READY)
 	@$(MAKE) --no-print-directory --jobs 3 lint types imports
+
+# Before each commit: below two minutes on two quiet processors. What takes seconds alone is marked `slow`, and is in `make test`.
+quick: checks
+	$(TESTS) --numprocesses 2 -m 'not slow' tests/unit
 
 test: checks
 	@failed=0; \

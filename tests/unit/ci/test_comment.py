@@ -9,6 +9,8 @@ import pytest
 from tests.support.ci.forges import Fault, ForgeDouble
 from tests.support.ci.gitops import Ended, Job
 
+pytestmark = pytest.mark.slow
+
 PULL = 7
 MARK = "<!-- anabranch plan payments -->"
 PLAN = "### payments: 2 to add, 0 to change, 0 to delete\n\n#### New: 2 topics\n\n- `+` eu-west: `a`\n"

@@ -10,6 +10,8 @@ import pytest
 from tests.support.ci.forges import Fault, ForgeDouble
 from tests.support.ci.gitops import Ended, Job
 
+pytestmark = pytest.mark.slow
+
 LABEL = "anabranch-drift"
 MARK = "<!-- anabranch drift payments -->"
 CHANGED = {

@@ -12,6 +12,8 @@ from tests.support.ci.forges import Store
 from tests.support.ci.gitops import Job
 from tests.unit.ci.test_drift import CHANGED, LABEL, drift, told
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def github(store: Store) -> Iterator[GitHubDouble]:

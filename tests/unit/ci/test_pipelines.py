@@ -23,6 +23,8 @@ from tests.unit.ci.test_comment import PLAN, bodies, checked
 from tests.unit.ci.test_drift import CHANGED, told
 from tests.unit.ci.test_reviewed import HEAD, MADE, run, saved
 
+pytestmark = pytest.mark.slow
+
 GITHUB = ROOT / "ci" / "github"
 WORKFLOWS = sorted(GITHUB.glob("*"))
 PLAN_YML, APPLY_YML, DRIFT_YML = (GITHUB / f"anabranch-{name}.yml" for name in ("plan", "apply", "drift"))

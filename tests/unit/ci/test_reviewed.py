@@ -11,6 +11,8 @@ from tests.support.ci.forge_gitlab import GitLabDouble
 from tests.support.ci.forges import Fault, ForgeDouble, Pull, Run, Store
 from tests.support.ci.gitops import Ended, Job
 
+pytestmark = pytest.mark.slow
+
 HEAD, OLDER, MADE = "aaaa1111", "aaaa0000", "cccc3333"
 
 

@@ -23,6 +23,8 @@ from release.closure import closure
 from release.lock import BUILD, CONSTRAINTS, ROOT, RUNTIME, Pin, normalised, read
 from release.sbom import sbom
 
+pytestmark = pytest.mark.slow
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCKS = (RUNTIME, BUILD)
 TINY = "anabranch-0.1.0-py3-none-any.whl"

@@ -23,6 +23,8 @@ from reconciler.model.names.selection import Selection
 from reconciler.model.policies.policy import ReplicationPolicy
 from tests.unit.declare.declaring import HEAD, refused, said
 
+pytestmark = pytest.mark.slow
+
 # Generous: what backtracks would need longer than the universe.
 DEADLINE = 120
 LONG = "a" * 249

@@ -38,6 +38,8 @@ from tests.support.security.acl_worlds import (
 )
 from tests.unit.plan.facts import carried_out
 
+pytestmark = pytest.mark.slow
+
 WORLDS = 500
 """In one test; a portion of 500 takes about ten seconds of one processor."""
 
