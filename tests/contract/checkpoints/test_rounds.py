@@ -6,7 +6,7 @@ import itertools
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
@@ -37,6 +37,7 @@ from tests.support.clusters.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.clusters.traffic import Transactions
 from tests.support.replicator.copying import REMOTE, all_running, copy, fill, log_end, spec_of
 from tests.support.replicator.translated import assert_translated, committed, runs_of
+from tests.support.waiting import eventually
 
 SECONDS = 60.0
 RECORDS = 100
@@ -167,7 +168,7 @@ def test_who_went_back_while_it_had_members_at_the_target_goes_back_there_when_t
         assert (rounds.round().present, pair.there()) == ((pair.group,), [40, 60])
     # What the members had read by the time they left: partition 0 is further than it is at the source.
     leave_behind(target_cluster, pair.group, {(pair.remote, 0): 90, (pair.remote, 1): 90})
-    until(lambda: rounds.round().present == ())
+    eventually("no topic is present", lambda: rounds.round().present == ())
     # The one went back, the other did not.
     assert pair.there() == [10, 90]
     assert moved(rounds.round()) == (0, 0, 0)
@@ -193,7 +194,7 @@ def test_what_others_wrote_or_took_back_is_written_again(
     assert (moved(rounds.round()), set(pair.checkpoints())) == ((2, 0, 0), expected)
     client: AdminClient = admin(target_cluster)
     client.delete_topics([other.topic])[other.topic].result(ANSWER_SECONDS)
-    until(lambda: moved(rounds.round()) == (2, 0, 0))
+    eventually("two groups are moved", lambda: moved(rounds.round()), lambda found: found == (2, 0, 0))
     assert (moved(rounds.round()), set(pair.checkpoints())) == ((0, 0, 0), expected)
     rounds.close()
 
@@ -329,13 +330,6 @@ def test_only_what_the_flow_names_is_taken_along(
     rounds.close()
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_of_several_processes_one_has_the_turn(target_cluster: EmbeddedCluster) -> None:
     target = declared("west", target_cluster)
     name = f"turns-{uuid.uuid4().hex[:8]}"
@@ -345,11 +339,11 @@ def test_of_several_processes_one_has_the_turn(target_cluster: EmbeddedCluster) 
     def look() -> int:
         return sum((first.look(0.05), second.look(0.05)))
 
-    until(lambda: look() == 1)
-    until(lambda: look() == 1 and look() == 1)
+    eventually("one process has the turn", lambda: look() == 1)
+    eventually("one process keeps the turn", lambda: look() == 1 and look() == 1)
     leaving, staying = (first, second) if first.is_ours else (second, first)
     leaving.close()
-    until(lambda: staying.look(0.05))
+    eventually("the other process has the turn", lambda: staying.look(0.05))
     staying.close()
 
 
@@ -362,16 +356,18 @@ def test_the_service_follows_the_groups_and_one_process_after_the_other_does_it(
     pair.commit(5, 6)
     with looking_after_groups(pair.topology, [pair.flow], warned.append):
         with looking_after_groups(pair.topology, [pair.flow], warned.append):
-            until(lambda: bool(offsets_of(target_cluster, pair.group)) and pair.there() == [5, 6])
+            eventually(
+                "offsets are committed", lambda: offsets_of(target_cluster, pair.group) and pair.there() == [5, 6]
+            )
         pair.commit(7, 8)
-        until(lambda: pair.there() == [7, 8])
+        eventually("the group moves on", pair.there, lambda found: found == [7, 8])
     assert warned == []
     pair.commit(9, 10)
     # A flow that takes none along writes signs of life all the same, where it says so.
     alone = replace(pair.flow, groups=GroupRules(), heartbeats=1.0)
     before = log_end(pair.spec.target, "heartbeats")
     with looking_after_groups(pair.topology, [alone], warned.append):
-        until(lambda: log_end(pair.spec.target, "heartbeats") >= before + 2)
+        eventually("heartbeats are written", lambda: log_end(pair.spec.target, "heartbeats") >= before + 2)
     assert (pair.there(), warned) == ([7, 8], [])
 
 

@@ -30,9 +30,10 @@ from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.driver.driver import new_run
 from reconciler.state.confluent import bindings
 from reconciler.state.failovers import Failovers
-from tests.support.clusters.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, grant
+from tests.support.clusters.kafka import ANSWER_SECONDS, admin, create, grant
 from tests.support.replicator.copying import copy
 from tests.support.security.acls import as_user
+from tests.support.waiting import eventually
 
 SOURCE, TARGET, FLOW = "north", "south", "north-south"
 USERS = {user: f"{user}-secret" for user in ("admin", "alice", "mirror")}
@@ -102,10 +103,11 @@ def written(broker: EmbeddedCluster, user: str, topic: str) -> bool:
 
 def becomes(broker: EmbeddedCluster, topic: str, expected: dict[str, bool]) -> None:
     """Wait until the brokers go by the ACLs: who may write is who is to."""
-    deadline = time.monotonic() + VISIBLE_SECONDS
-    while (found := {user: written(broker, user, topic) for user in expected}) != expected:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
+    eventually(
+        "the brokers go by the ACLs",
+        lambda: {user: written(broker, user, topic) for user in expected},
+        lambda found: found == expected,
+    )
 
 
 def standing(broker: EmbeddedCluster) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from reconciler.state.failovers import Failovers
 from reconciler.state.running import copying
 from reconciler.state.status import StatusReader
 from tests.support.clusters.kafka import create, names
+from tests.support.waiting import eventually
 
 SECONDS = 30.0
 FILE = """\
@@ -78,13 +79,6 @@ def pair(
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "_LOOK_EVERY", 0.05)
-
-
-def eventually(what: str, look: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not look():
-        assert time.monotonic() < deadline, f"not within {SECONDS} s: {what}"
-        time.sleep(0.02)
 
 
 def looked_again(gate: FlowGate) -> bool:

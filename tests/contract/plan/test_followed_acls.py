@@ -5,7 +5,6 @@ Both sides are one cluster; names keep them apart.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -41,8 +40,9 @@ from reconciler.state.confluent import bindings
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
-from tests.support.clusters.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, declared, grant
+from tests.support.clusters.kafka import ANSWER_SECONDS, admin, create, declared, grant
 from tests.support.security.acls import as_user, give
+from tests.support.waiting import eventually
 
 SOURCE, TARGET = "north", "south"
 USERS = {user: f"{user}-secret" for user in ("admin", "alice", "weak")}
@@ -101,10 +101,9 @@ def remove(broker: EmbeddedCluster, *gone: AclBinding) -> None:
     known = [one for one in map(bindings.from_kafka, gone) if one is not None]
     for future in client.delete_acls([bindings.exactly(one) for one in known]).values():
         assert len(future.result(ANSWER_SECONDS)) == 1
-    deadline = time.monotonic() + VISIBLE_SECONDS
-    while {str(one) for one in known} & set(on(broker, "")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(
+        "the bindings are gone", lambda: {str(one) for one in known} & set(on(broker, "")), lambda left: not left
+    )
 
 
 def may_read(broker: EmbeddedCluster, topic: str) -> bool:

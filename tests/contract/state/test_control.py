@@ -21,8 +21,8 @@ from reconciler.state.journals.topics import SHARED, JournalTopic, own
 from reconciler.state.journals.user import user
 from tests.support.clusters.kafka import declared
 from tests.support.replicator.announced import announced
+from tests.support.waiting import eventually
 
-SECONDS = 60.0
 SHOP, AUDIT = "shop", "audit"
 KEY = new_key()
 Ears = Callable[..., Listener]
@@ -65,11 +65,12 @@ def seal_of(run: str | Seal, flow: str = "east-west", topology: str = SHOP) -> S
 
 
 def until(ear: Listener, heard: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not heard():
-        assert time.monotonic() < deadline
-        ear.listen()
-        time.sleep(0.02)
+    def look() -> Any:
+        if not heard():
+            ear.listen()
+        return heard()
+
+    eventually("the messages are read", look)
 
 
 def test_a_run_alone_hears_that_it_is_to_stop(cluster: Cluster, listen: Ears, topic_name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -38,16 +38,10 @@ from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusReader, StatusWriter, newest_runs
 from tests.support.clusters.kafka import create, declared
+from tests.support.waiting import eventually
 
 SECONDS = 30.0
 ME = f"{getpass.getuser()}@{socket.gethostname()}"
-
-
-def eventually(what: str, look: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not look():
-        assert time.monotonic() < deadline, f"not within {SECONDS} s: {what}"
-        time.sleep(0.02)
 
 
 @pytest.fixture

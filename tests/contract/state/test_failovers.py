@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -11,8 +10,7 @@ from reconciler.model.base.errors import Refused
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.recorded.failover import Cut, FailedOver
 from reconciler.state.failovers import Failovers
-
-SECONDS = 30.0
+from tests.support.waiting import eventually
 
 
 def test_a_state_is_kept_followed_and_taken_away(target: Cluster, topic_name: str) -> None:
@@ -63,7 +61,4 @@ def test_what_another_has_just_written_is_seen_by_who_asks_under_the_lock(target
 
 
 def _until(failovers: Failovers, expected: dict[str, FailedOver]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while (found := failovers.current()) != expected:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.05)
+    eventually("the journal is read", failovers.current, lambda found: found == expected)

@@ -17,6 +17,7 @@ from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
 from tests.support.clusters.kafka import declared
+from tests.support.waiting import eventually
 
 SECONDS = 30.0
 
@@ -74,10 +75,7 @@ def read(reader: StatusReader, run: str) -> list[TaskStatus]:
 
 
 def wait_for(reader: StatusReader, expected: TaskStatus) -> None:
-    deadline = time.monotonic() + SECONDS
-    while read(reader, expected.run) != [expected]:
-        assert time.monotonic() < deadline, read(reader, expected.run)
-        time.sleep(0.02)
+    eventually("the status is read", lambda: read(reader, expected.run), lambda found: found == [expected])
 
 
 def test_only_pages_with_news_are_posted(cluster: Cluster, topic: Topic, topic_name: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -14,8 +13,8 @@ from reconciler.model.base.errors import EnvironmentFault
 from tests.support.clusters.kafka import create, delete_records
 from tests.support.clusters.mirror_java import java_answers, our_answers
 from tests.support.clusters.mirrormaker import mirrormaker
+from tests.support.waiting import eventually
 
-SECONDS = 120.0
 # Records that are deleted before MirrorMaker comes, so that offsets differ on both sides.
 BEFORE, RECORDS = 30, 100
 
@@ -31,13 +30,6 @@ def commit(cluster: EmbeddedCluster, group: str, *offsets: TopicPartition) -> No
     consumer = Consumer(cluster.client_config() | {"group.id": group, "log_level": "2"})
     consumer.commit(offsets=list(offsets), asynchronous=False)
     consumer.close()
-
-
-def wait_for(what: Callable[[], bool], log: Path) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not what():
-        assert time.monotonic() < deadline, log.read_text()[-4000:]
-        time.sleep(0.5)
 
 
 def test_what_it_writes_is_read_as_kafkas_own_client_reads_it(
@@ -65,7 +57,9 @@ def test_what_it_writes_is_read_as_kafkas_own_client_reads_it(
             return False
 
     with mirrormaker(source_cluster, target_cluster, (east, west), topic_name, tmp_path) as log:
-        wait_for(lambda: remote in client.remote_topics(east), log)
+        eventually(
+            "the copy is there", lambda: client.remote_topics(east), lambda found: remote in found, detail=log.read_text
+        )
         produce(source_cluster, topic_name, RECORDS)
         commit(
             source_cluster,
@@ -74,9 +68,14 @@ def test_what_it_writes_is_read_as_kafkas_own_client_reads_it(
             TopicPartition(topic_name, 1, BEFORE + RECORDS),
         )
         commit(source_cluster, audit, TopicPartition(topic_name, 0, BEFORE + RECORDS // 2))
-        wait_for(are_checkpoints_there, log)
-        wait_for(lambda: east in client.upstream_clusters(), log)
-        wait_for(lambda: any(one.source == east for one in client.heartbeats()), log)
+        eventually("checkpoints are there", are_checkpoints_there, detail=log.read_text)
+        eventually("the source is known", client.upstream_clusters, lambda found: east in found, detail=log.read_text)
+        eventually(
+            "heartbeats of the source are there",
+            client.heartbeats,
+            lambda found: any(one.source == east for one in found),
+            detail=log.read_text,
+        )
     assert our_answers(client, east, audit) == java_answers(target_cluster, east, audit)
     ours = our_answers(client, east, billing)
     assert ours["translateOffsets"] == [[remote, 0, RECORDS, "at its end"], [remote, 1, BEFORE + RECORDS, ""]]

@@ -18,6 +18,7 @@ from reconciler.state.lock import Lock
 from reconciler.state.ownership import Ownership
 from tests.conftest import MakeClusters
 from tests.support.clusters.kafka import create, declared, names, set_config, topic_configs
+from tests.support.commands.claims import wait_for_claims
 from tests.support.commands.command import COMMAND, LIMIT_SECONDS, anabranch
 from tests.support.commands.payments import write
 
@@ -234,7 +235,7 @@ def test_of_two_at_once_the_second_waits_or_leaves(
         assert "[AB501]" in ended.stderr
         command = [*COMMAND, "apply", str(topology), "--yes"]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as second:
-            time.sleep(3)
+            wait_for_claims(declared(alias, target_cluster), name, 2)
             assert second.poll() is None
             held.release()
             stdout, _ = second.communicate(timeout=LIMIT_SECONDS)

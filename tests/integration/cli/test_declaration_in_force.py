@@ -6,7 +6,6 @@ import getpass
 import json
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,12 @@ from tests.support.clusters.kafka import create, declared
 from tests.support.commands.command import anabranch
 from tests.support.replicator.copying import fill
 from tests.support.replicator.replicating import Replicator, wait_until_copying, wait_until_running
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.spark
 
 CHANGES, REFUSED = 3, 4
 ME = f"{getpass.getuser()}@{socket.gethostname()}"
-SECONDS = 120
 STOP_SECONDS = 90
 
 FILE = """\
@@ -38,14 +37,6 @@ clusters:
 flows:
   - {{from: east, to: west, tasks: {tasks}, topics: {{include: ["{topic}-.*"], exclude: [{excluded}]}}}}
 """
-
-
-def eventually(what: str, look: Callable[[], bool], *running: Replicator) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not look():
-        words = [f"\n{one.said()[-2000:]}" for one in running]
-        assert time.monotonic() < deadline, f"not within {SECONDS} s: {what}{''.join(words)}"
-        time.sleep(0.2)
 
 
 def flow(file: Path) -> dict[str, Any]:
@@ -89,8 +80,10 @@ def it_goes_on_with_what_is_put_in_force(files: Files, a: Replicator, v1: str) -
     assert [run["digest"] for run in flow(files.one)["runs"]] == [v1]
     v2 = files.write(files.one, 2)
     apply(files.one)
-    eventually("it reloads", lambda: f"digest {v2} is in force since" in heard(a), a)
-    eventually("both topics are copied", lambda: [p["lag"] for p in flow(files.one)["partitions"]] == [0] * 4, a)
+    eventually("it reloads", lambda: f"digest {v2} is in force since" in heard(a), detail=a.said)
+    eventually(
+        "both topics are copied", lambda: [p["lag"] for p in flow(files.one)["partitions"]] == [0] * 4, detail=a.said
+    )
     task, *_ = wait_until_copying(files.west, a, time.time())
     assert (task.digest, "AB411" in heard(a)) == (v2, False), "it had the files of now at once"
     return task
@@ -100,10 +93,10 @@ def an_older_one_waits(files: Files, b: Replicator, v1: str, running: TaskStatus
     """See what a process says that begins with the first version, and what is said of it."""
     v2 = running.digest
     older = f"applied by {ME}; this process has digest {v1}, which was in force before"
-    eventually("it waits", lambda: older in heard(b), b)
+    eventually("it waits", lambda: older in heard(b), detail=b.said)
     for text in (f"digest {v2} is in force since", f"run {running.run} copies flow east-west with digest {v2}"):
         assert text in heard(b)
-    eventually("status tells", lambda: {run["digest"] for run in flow(files.one)["runs"]} == {v1, v2}, b)
+    eventually("status tells", lambda: {run["digest"] for run in flow(files.one)["runs"]} == {v1, v2}, detail=b.said)
     assert f"has digest {v1}; digest {v2} is in force since" in anabranch("status", files.one).stdout
     assert flow(files.one)["state"] == "running"
     refused = anabranch("replicate", files.other, "--until-caught-up")
@@ -114,12 +107,14 @@ def an_unapplied_one_waits_until_apply(files: Files, a: Replicator, b: Replicato
     """Have the waiting process find a third version, and apply that; return its digest."""
     v2, v3 = files.write(files.one, 2), files.write(files.other, 1)
     newer = f"this process has digest {v3}, which was never put in force"
-    eventually("it waits", lambda: newer in heard(b), b)
+    eventually("it waits", lambda: newer in heard(b), detail=b.said)
     assert ("anabranch apply" in heard(b), b.jvm()) == (True, []), "it starts nothing meanwhile"
     plan = anabranch("plan", files.other, "--detailed-exitcode")
     assert (plan.code, f"apply puts this declaration in force, digest {v3}" in plan.stdout) == (CHANGES, True), plan
     apply(files.other)
-    eventually("the first one drains and waits", lambda: f"digest {v2}, which was in force before" in heard(a), a)
+    eventually(
+        "the first one drains and waits", lambda: f"digest {v2}, which was in force before" in heard(a), detail=a.said
+    )
     # While the first one drains it still takes what comes.
     wait_until_running(files.west, b)
     assert flow(files.other)["state"] == "running"

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,16 +14,15 @@ import pytest
 from reconciler.cli.main import main
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.declared.cluster import Cluster
 from reconciler.operate.interrupts import Interrupts
 from reconciler.provision.work import Work
 from reconciler.state.declarations import Declarations
-from reconciler.state.journals.journal import Journal
-from reconciler.state.journals.topics import own
 from reconciler.state.lock import Lock
 from tests.support.clusters.kafka import create, declared, names
+from tests.support.commands.claims import wait_for_claims
 from tests.support.commands.command import COMMAND, LIMIT_SECONDS, anabranch
 from tests.support.commands.payments import write
+from tests.support.waiting import eventually
 
 ALIAS = "eu-west"
 ENDED_BY = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -61,10 +59,7 @@ def interrupted_in_the_middle(monkeypatch: pytest.MonkeyPatch, number: signal.Si
     def begun(work: Work) -> bool:
         is_well = begin(work)
         os.kill(os.getpid(), number)
-        deadline = time.monotonic() + LIMIT_SECONDS
-        while heard[0].problem is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually("the signal is noticed", lambda: heard[0].problem)
         return is_well
 
     monkeypatch.setattr(Interrupts, "change", listening)
@@ -100,14 +95,6 @@ def test_an_apply_that_is_interrupted_begins_nothing_else_and_says_what_was_done
         lock.take(0.0)
     assert anabranch("apply", topology, "--yes").code == 0
     assert f"us-east.{topic_name}" in names(target_cluster)
-
-
-def wait_for_claims(target: Cluster, topology: str, count: int) -> None:
-    """Wait until so many claim the lock: each does so once it listens to signals."""
-    journal, deadline = Journal(target, own(topology).owned), time.monotonic() + LIMIT_SECONDS
-    while sum(value.get("kind") == "lock" for value in journal.read().values()) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("number", ENDED_BY)

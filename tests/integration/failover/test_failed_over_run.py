@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ from tests.support.clusters.kafka import create, declared
 from tests.support.commands.command import anabranch
 from tests.support.replicator.copying import fill, log_end
 from tests.support.replicator.replicating import Replicator
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.spark
 
-SECONDS = 120
 STOP_SECONDS = 90
 RECORDS = 200
 FILE = """\
@@ -40,13 +39,6 @@ def states(file: Path) -> dict[str, dict[str, Any]]:
     answer = anabranch("status", file, "--format", "json")
     assert answer.code == 0, answer.stderr
     return {flow["name"].rpartition("-")[2]: flow for flow in json.loads(answer.stdout)["flows"]}
-
-
-def eventually(what: str, look: Callable[[], bool], running: Replicator) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not look():
-        assert time.monotonic() < deadline, f"not within {SECONDS} s: {what}\n{running.said()[-2000:]}"
-        time.sleep(0.2)
 
 
 def test_a_flow_is_drained_when_it_is_failed_over_and_runs_again_when_it_is_not(
@@ -73,16 +65,16 @@ def test_a_flow_is_drained_when_it_is_failed_over_and_runs_again_when_it_is_not(
     failovers, over = Failovers(west, name), FailedOver(f"{name}-one", "ending", time.time(), "ops@host", {})
     running = Replicator(file, tmp_path / "run")
     try:
-        eventually("both are copied", lambda: copied() == (RECORDS, RECORDS), running)
+        eventually("both are copied", lambda: copied() == (RECORDS, RECORDS), detail=running.said)
         failovers.put(over)
-        eventually("it is drained", lambda: copying(west, name, over.flow) == [], running)
+        eventually("it is drained", lambda: copying(west, name, over.flow) == [], detail=running.said)
         write(one, two)
-        eventually("the other one goes on", lambda: copied()[1] == 2 * RECORDS, running)
+        eventually("the other one goes on", lambda: copied()[1] == 2 * RECORDS, detail=running.said)
         assert copied()[0] == RECORDS
-        eventually("status tells", lambda: states(file)["one"]["state"] == "failed over", running)
+        eventually("status tells", lambda: states(file)["one"]["state"] == "failed over", detail=running.said)
         assert copying(west, name, over.flow) == []
         failovers.forget(over)
-        eventually("it runs again", lambda: copied() == (2 * RECORDS, 2 * RECORDS), running)
+        eventually("it runs again", lambda: copied() == (2 * RECORDS, 2 * RECORDS), detail=running.said)
         running.terminate()
         assert running.wait(STOP_SECONDS) == 0
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from tests.support.commands.command import anabranch
 from tests.support.replicator.copying import fill
 from tests.support.replicator.replicating import Replicator, wait_until_copying
 from tests.support.security.acls import allow
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.spark
 
@@ -72,13 +72,6 @@ def flows(file: Path, *options: str) -> dict[str, dict[str, Any]]:
 def ledger(folder: Path) -> list[dict[str, Any]]:
     """Return the rows of all runs, as Spark wrote them."""
     return [json.loads(line) for file in sorted(folder.glob("*/part-*.json")) for line in file.read_text().splitlines()]
-
-
-def eventually(what: str, look: Callable[[], bool], seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.3)
 
 
 def it_grows_and_is_paused_within_the_round(

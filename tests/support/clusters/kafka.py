@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
+from tests.support.waiting import eventually
 
 ANSWER_SECONDS = 30
 ANY_ACL = AclBindingFilter(
@@ -90,10 +91,11 @@ def delete(broker: EmbeddedCluster, *names: str) -> None:
     client = admin(broker)
     for future in client.delete_topics(list(names)).values():
         future.result(ANSWER_SECONDS)
-    deadline = time.monotonic() + VISIBLE_SECONDS
-    while set(names) & client.list_topics(timeout=ANSWER_SECONDS).topics.keys():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(
+        "the topics are deleted",
+        lambda: set(names) & client.list_topics(timeout=ANSWER_SECONDS).topics.keys(),
+        lambda left: not left,
+    )
 
 
 def set_config(broker: EmbeddedCluster, name: str, key: str, value: str | None) -> None:

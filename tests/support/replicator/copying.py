@@ -28,6 +28,7 @@ from reconciler.state import control
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
+from tests.support.waiting import eventually
 from tests.support.wire.wires import producers
 
 SECONDS = 60.0
@@ -252,18 +253,12 @@ def log_end(cluster: Cluster, topic: str, partition: int = 0) -> int:
 
 def wait_until_ends_at(cluster: Cluster, topic: str, end: int) -> None:
     """Wait until the topic's first partition ends there: the answer to a commit comes before its marker."""
-    deadline = time.monotonic() + SECONDS
-    while log_end(cluster, topic) < end:
-        assert time.monotonic() < deadline, f"{topic}/0 does not come to offset {end}"
-        time.sleep(0.05)
+    eventually(f"{topic}/0 ends at offset {end}", lambda: log_end(cluster, topic), lambda found: found >= end)
 
 
 def wait_until_forgotten(cluster: Cluster, topic: str) -> None:
     """Wait until the broker remembers no producer of the topic's first partition."""
-    deadline = time.monotonic() + SECONDS
-    while producers(cluster, topic):
-        assert time.monotonic() < deadline, "the broker still remembers"
-        time.sleep(0.1)
+    eventually("the broker has forgotten all producers", lambda: producers(cluster, topic), lambda found: not found)
 
 
 def all_running(statuses: Iterable[PartitionStatus]) -> bool:
