@@ -26,7 +26,6 @@ Fill = Literal["auto", "markers", "transactions"]
 FILLS: tuple[str, ...] = get_args(Fill)
 
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
-ISOLATION_LEVELS: tuple[str, ...] = get_args(IsolationLevel)
 
 OnDataLoss = Literal["park", "continue"]
 ON_DATA_LOSS: tuple[str, ...] = get_args(OnDataLoss)

@@ -176,16 +176,7 @@ async def commit_positions(
         max_version=_CLASSIC,
     )
     answer = await wire.ask(request, membership.node)
-    codes = {
-        (topic.name, partition.partition_index): int(partition.error_code)
-        for topic in answer.topics
-        for partition in topic.partitions
-        if partition.error_code
-    }
-    for code in codes.values():
-        if code not in _OF_PARTITIONS:
-            raise BrokerError(code)
-    if codes:
+    if codes := _of_partitions_alone(_refused(answer)):
         raise PartitionsRefused(codes)
 
 
@@ -220,11 +211,7 @@ async def commit_acknowledged(
         ConnectionLost: no answer: they may be committed or not.
         BrokerError: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
     """
-    codes = await commit(wire, membership, positions)
-    for code in codes.values():
-        if code not in _OF_PARTITIONS:
-            raise BrokerError(code)
-    return codes
+    return _of_partitions_alone(await commit(wire, membership, positions))
 
 
 async def commit(wire: Wire, membership: Membership, positions: Mapping[Log, CommittedPosition]) -> dict[Log, int]:
@@ -251,13 +238,25 @@ async def commit(wire: Wire, membership: Membership, positions: Mapping[Log, Com
         min_version=_OFFSET_COMMIT_WITH_MEMBER,
         max_version=_OFFSET_COMMIT,
     )
-    answer = await wire.ask(request, membership.node)
+    return _refused(await wire.ask(request, membership.node))
+
+
+def _refused(answer: Any) -> dict[Log, int]:
+    """Return the error codes of a response, of the partitions that have one."""
     return {
         (topic.name, partition.partition_index): int(partition.error_code)
         for topic in answer.topics
         for partition in topic.partitions
         if partition.error_code
     }
+
+
+def _of_partitions_alone(codes: dict[Log, int]) -> dict[Log, int]:
+    """Return the codes, unless one of them concerns the producer or the member: then raise it."""
+    for code in codes.values():
+        if code not in _OF_PARTITIONS:
+            raise BrokerError(code)
+    return codes
 
 
 async def idempotent_producer(wire: Wire) -> int:
