@@ -12,8 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.instruments.machine import facts
+from bench.reports.index import index, newest
 
-_RESULTS = Path(__file__).parents[1] / "results"
+RESULTS = Path(__file__).parents[1] / "results"
+
+_HISTORY = "history"
+_INDEX = "README.md"
 
 Report = Callable[[dict[str, str], str], str]
 
@@ -47,18 +51,35 @@ def publish(report: Report, name: str, write: bool) -> None:
     text = report(facts(), f"{now:%Y-%m-%d %H:%M} UTC")
     sys.stdout.write(text)
     if write:
-        say(f"kept as {keep(text, f'{now:%Y-%m-%d}-{name}', _RESULTS)}")
+        say(f"kept as {keep(text, f'{now:%Y-%m-%d}-{name}', RESULTS)}")
+        write_index(RESULTS)
 
 
 def keep(text: str, stem: str, folder: Path) -> Path:
     """Write a report under a name that no earlier one has, and return its path."""
     folder.mkdir(exist_ok=True)
     number, path = 1, folder / f"{stem}.md"
-    while path.exists():
+    while path.exists() or (folder / _HISTORY / path.name).exists():
         number += 1
         path = folder / f"{stem}-{number}.md"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def write_index(folder: Path) -> None:
+    """Write the index of the newest reports, one for each profile, and move the others to the history."""
+    stems = [path.stem for path in folder.glob("*.md") if path.name != _INDEX]
+    current = set(newest(stems).values())
+    for stem in set(stems) - current:
+        (folder / _HISTORY).mkdir(exist_ok=True)
+        (folder / f"{stem}.md").rename(folder / _HISTORY / f"{stem}.md")
+    (folder / _INDEX).write_text(index_of(folder), encoding="utf-8")
+
+
+def index_of(folder: Path) -> str:
+    """Return the index of the reports in a folder."""
+    paths = (path for path in folder.glob("*.md") if path.name != _INDEX)
+    return index({path.stem: path.read_text(encoding="utf-8") for path in paths})
 
 
 def count(text: str) -> int:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import parser
-from bench.commands.common import keep
+from bench.commands.common import RESULTS, index_of, keep, write_index
 from bench.commands.race import competitors
 from bench.instruments.sample import first_difference
 from bench.measures.verify import Measured, VerifyResult, verify_report
+from bench.reports.index import profile_of
 from bench.workload.load import Load
 from bench.workload.profiles import PROFILES, Profile
 from reconciler.model.base.errors import EnvironmentFault, Problem
@@ -97,3 +98,24 @@ def test_a_profile_that_fails_leaves_the_next_its_turn(
         asked.run(asked)
     assert raced == ["lz4", "16k"]
     assert capsys.readouterr().err.count("the copy is not the original") == 2
+
+
+def test_older_reports_go_to_the_history_and_the_index_lists_the_newest(tmp_path: Path) -> None:
+    ratios = (
+        "Ratios of the medians:\n\n|  | records/s | all memory |\n| --- | --: | --: |\n| a / b | 2.00 | 0.50 |\n\nEnd\n"
+    )
+    for stem in ("2030-01-02-race-tiny", "2030-01-02-race-tiny-10", "2030-01-02-race-tiny-9", "2029-01-01-latency"):
+        keep(ratios if "race" in stem else "nothing", stem, tmp_path)
+        write_index(tmp_path)
+    assert sorted(path.stem for path in tmp_path.glob("2*.md")) == ["2029-01-01-latency", "2030-01-02-race-tiny-10"]
+    assert len([*(tmp_path / "history").iterdir()]) == 2
+    text = (tmp_path / "README.md").read_text()
+    assert "| race-tiny | [2030-01-02](2030-01-02-race-tiny-10.md) |" in text
+    assert "| race-tiny | a / b | 2.00 |  | 0.50 |" in text
+    assert keep("more", "2030-01-02-race-tiny", tmp_path).stem == "2030-01-02-race-tiny-2"
+
+
+def test_the_index_of_the_results_is_up_to_date() -> None:
+    assert (RESULTS / "README.md").read_text(encoding="utf-8") == index_of(RESULTS)
+    stems = [path.stem for path in RESULTS.glob("2*.md")]
+    assert len(stems) == len({profile_of(stem) for stem in stems})
