@@ -39,7 +39,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "plan": 3.0,
     "provision": 17.8,
     "records": 3.0,
-    "replicator": 22.3,
+    "replicator": 3.0,
     "report": 15.3,
     "starting": 0.0,
     "state": 27.6,
@@ -62,7 +62,7 @@ MOST_IN_MESSAGES: dict[str, int] = {
     "plan": 1,  # `allow.everyone.if.no.acl.found`
     "provision": 4,
     "records": 0,
-    "replicator": 38,
+    "replicator": 0,
     "report": 0,
     "starting": 0,
     "state": 14,
