@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from reconciler.records.checksum import crc32c, instead
+from reconciler.records.checksum import crc32c, replaced_prefix
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc: what stands before the checksummed part.
@@ -156,7 +156,7 @@ class Batch(NamedTuple):
         )
         size = len(body)
         if size >= LARGE and self.crc != NO_CRC:
-            crc = instead(self.crc, self._checked_header(), checked, size)
+            crc = replaced_prefix(self.crc, self._checked_header(), checked, size)
         else:
             crc = crc32c(body, crc32c(checked))
         return _PREFIX.pack(0, size + _BEHIND_LENGTH, -1, MAGIC, crc) + checked

@@ -11,7 +11,7 @@ from functools import cache
 
 from crc32c import crc32c
 
-__all__ = ["crc32c", "instead"]
+__all__ = ["crc32c", "replaced_prefix"]
 
 # RFC 3720's polynomial, its bits in reverse.
 _POLYNOMIAL = 0x82F63B78
@@ -27,7 +27,7 @@ _ZEROS = memoryview(bytes(_PAGE))
 _Tables = tuple["array[int]", ...]
 
 
-def instead(crc: int, before: bytes, after: bytes, behind: int) -> int:
+def replaced_prefix(crc: int, before: bytes, after: bytes, behind: int) -> int:
     """Return the checksum of bytes whose beginning is replaced.
 
     If `crc` is wrong for the old bytes, the result is wrong for the new ones.

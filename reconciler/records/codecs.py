@@ -24,7 +24,7 @@ _XERIAL_BLOCK = 32 * 1024
 _most: ContextVar[int] = ContextVar("most", default=DEFAULT_LARGEST_BATCH)
 
 
-def bound(most: int) -> None:
+def limit_decompressed(most: int) -> None:
     """Limit every batch to `most` decompressed bytes, in this thread from now on.
 
     A process copies for one flow at a time; it calls this with the flow's `largest-batch`.
@@ -41,7 +41,7 @@ def unpack(codec: int, body: bytes | memoryview) -> bytes | memoryview:
 
     Raises:
         ValueError: the codec is unknown, or the bytes are not in it.
-        DecompressedTooLarge: the result exceeds the limit set with `bound`; decompression stopped there.
+        DecompressedTooLarge: the result exceeds the limit set with `limit_decompressed`; decompression stopped there.
     """
     try:
         return _UNPACKERS[codec](bytes(body), _most.get())

@@ -91,7 +91,7 @@ def run(
     try:
         name = f"anabranch-verify-{spec.flow.name}"
         wires = [Wire(loop, cluster, name, _REQUEST_TIMEOUT) for cluster in (spec.source, spec.target)]
-        codecs.bound(spec.flow.largest_batch)
+        codecs.limit_decompressed(spec.flow.largest_batch)
         for wire in wires:
             wire.allow(spec.flow.largest_batch)
         for bounds, progress in slices:

@@ -22,7 +22,7 @@ from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.intake import AS_THEY_ARE, BatchForm, CannotPass, items
 from reconciler.replicator.partition.lifecycle import PartitionLifecycle
 from reconciler.replicator.partition.place import LogEnd, PartitionSides, ReadPosition
-from reconciler.replicator.partition.refusals import RefusedRecords, are_few, much, refused_records, why_parked
+from reconciler.replicator.partition.refusals import RefusedRecords, are_few, reduced_size, refused_records, why_parked
 from reconciler.replicator.partition.send_queue import Item
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import FetchAnswer, Piece, ProduceAnswer
@@ -324,7 +324,7 @@ class Channel(PartitionLifecycle):
         if self._refused is None and refused and answer.error not in reasons.TOO_LARGE:
             verdict = why_parked(self.place, sent, refused, answer)
         elif self._refused is not None and refused:
-            if (size := much(sent, refused)) is not None:
+            if (size := reduced_size(sent, refused)) is not None:
                 self._go_on_with_less(sent, size, now)
                 return
             self.putting_aside = True

@@ -57,7 +57,7 @@ def refused_records(place: Place, sent: InFlightBatch, answer: ProduceAnswer) ->
     )
 
 
-def much(sent: InFlightBatch, refused: Sequence[RefusedRecords]) -> int | None:
+def reduced_size(sent: InFlightBatch, refused: Sequence[RefusedRecords]) -> int | None:
     """Return the bytes of a batch that would hold only as many refused records as are put aside at once.
 
     Returns None when the batch already does.

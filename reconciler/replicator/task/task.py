@@ -87,7 +87,7 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[LedgerRow]:
     connections = connections or Connections(spec, assignment.task)
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     malloc.keep()
-    codecs.bound(spec.flow.largest_batch)
+    codecs.limit_decompressed(spec.flow.largest_batch)
     try:
         rows = Task(spec, assignment, connections).round()
     except BaseException:

@@ -103,7 +103,7 @@ def looked_at(batch: Batch) -> Callable[[], object]:
 
 def everywhere(codec: int) -> tuple[dict[str, str], int]:
     """Lead a batch through every path; return what stands against it there, and how much memory all took at most."""
-    codecs.bound(BOUND)
+    codecs.limit_decompressed(BOUND)
     plain, stamped = bomb(SIZE, codec), bomb(SIZE, codec, attributes=LOG_APPEND_TIME)
     holey = bomb(SIZE, codec, span=3)
     one, other = only(plain), CODES[codec]
@@ -142,7 +142,7 @@ def test_no_path_decompresses_more_than_it_may(codec: int) -> None:
 
 
 def in_another_way(name: str) -> tuple[str, int]:
-    codecs.bound(BOUND)
+    codecs.limit_decompressed(BOUND)
     codec, packed = OTHERWISE[name]
     data = bomb(SIZE, codec, packed=packed)
     before = peak()
@@ -166,7 +166,7 @@ def test_what_may_pass_is_read_however_it_is_packed(name: str) -> None:
 
 def within_bounds(codec: int, form: str) -> tuple[list[int], int]:
     """Rewrite a batch that may just pass; return what comes of it, in bytes."""
-    codecs.bound(BOUND)
+    codecs.limit_decompressed(BOUND)
     data = bomb(BOUND - 100, codec, attributes=0 if form == "codec" else LOG_APPEND_TIME)
     before = peak()
     how = BatchForm(codec=CODES[codec], largest=2 * MIB) if form == "codec" else BatchForm(dense=form == "dense")
