@@ -256,7 +256,7 @@ def test_a_sync_of_a_remote_topic_that_was_deleted_tells_nothing(
     fill(source_cluster, topic_name, 50)
     found = copy(again(spec, 2)).at(topic_name)
     assert (found.state, code(found)) == (PartitionState.PARKED, "AB226")
-    assert "speaks of another remote topic" in str(found.reason)
+    assert "it is of another remote topic" in str(found.reason)
     assert log_end(target, remote) == 0
 
 

@@ -187,7 +187,7 @@ def test_retention_that_overtook_the_copy_parks_with_the_exact_loss(trouble: Tro
 def test_a_source_made_anew_parks(trouble: Trouble, second: Copied, name: str) -> None:
     status = parked(trouble, second, name)
     assert (code(status), trouble.end(name)) == ("AB218", 10)
-    assert f"topic {trouble.topic(name)} was deleted at the source and made again" in str(status.reason)
+    assert f"topic {trouble.topic(name)} was deleted at the source and created again" in str(status.reason)
 
 
 def test_without_a_common_record_the_source_topics_id_decides(trouble: Trouble, second: Copied) -> None:
