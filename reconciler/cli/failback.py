@@ -301,7 +301,8 @@ def _copy_back(topology: Topology, coming: Failback, plan: FailbackPlan) -> None
         EnvironmentFault: AB709, some partitions are parked.
         typer.Exit: 130, it was interrupted.
     """
-    from reconciler.cli.replicate import made_state_dir, parked_problem, warn
+    from reconciler.cli.replicate import made_state_dir, warn
+    from reconciler.operate.flows.running import parked_problem
     from reconciler.replicator.driver.driver import Driver, RunEnding, RunOptions, RunWatcher, new_run
 
     run = new_run()

@@ -17,13 +17,11 @@ from reconciler.cli.common import TERMINAL, Files, print_problems, say
 from reconciler.cli.log import FlowLog, LogFormat, opened
 from reconciler.cli.patience import Wait, seconds_of
 from reconciler.cli.targeting import Clusters
-from reconciler.model.base.errors import Problem, together
+from reconciler.model.base.errors import Problem
 from reconciler.model.base.files import make_private
-from reconciler.model.declared.datacenter import Spark
-from reconciler.model.declared.flow import Flow
-from reconciler.model.declared.topology import Topology
-from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
-from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.tasks.spec import DEFAULT_ROUND
+from reconciler.model.tasks.status import TaskStatus
+from reconciler.operate.flows.running import check_flows, parked_problem, spark_of, specs_of
 from reconciler.operate.patience import Patience
 
 if TYPE_CHECKING:
@@ -81,7 +79,7 @@ def replicate(
     gate = FlowGate(files, clusters, waits=not until_caught_up, reporter=TERMINAL)
 
     def begin() -> None:
-        _check_flows(gate)
+        check_flows(gate)
         move_journals(gate.topology, gate.targets, reporter=TERMINAL)
         spark_of(gate.topology, gate.targets)
 
@@ -94,7 +92,7 @@ def replicate(
             grow, spark = growing(topology, make=reconcile), spark_of(topology, targets)
             options = RunOptions(until_caught_up, ledgers, grow, spark)
             with looking_after_groups(topology, flows, warn):
-                specs = _specs(topology, flows, run, round_seconds)
+                specs = specs_of(topology, flows, run, round_seconds)
                 outcome = Driver(specs, state / topology.name / run, watcher, options).run(gate.is_superseded)
             progress.show(anew=True)
         return outcome
@@ -119,14 +117,6 @@ def _seen(progress: FlowLog, heard: Callable[[Sequence[TaskStatus]], None]) -> C
     return seen
 
 
-def _specs(topology: Topology, flows: Sequence[Flow], run: str, round_seconds: float) -> list[FlowSpec]:
-    """Return what tasks need to know of some flows, with where this process has found the journals."""
-    from reconciler.state.journals.home import home_of
-
-    homes = {alias: home_of(topology.clusters[alias], topology.name) for alias in {flow.target for flow in flows}}
-    return [FlowSpec.compile(topology, flow, run, round_seconds, homes[flow.target]) for flow in flows]
-
-
 def _tell_end(outcome: RunOutcome, until_caught_up: bool) -> None:
     """Report how a run has ended; with --until-caught-up only that end is exit code 0.
 
@@ -142,47 +132,6 @@ def _tell_end(outcome: RunOutcome, until_caught_up: bool) -> None:
     say(outcome.ending.value)
     if until_caught_up and outcome.ending is RunEnding.STOPPED:
         raise typer.Exit(128 + outcome.signal)
-
-
-def _check_flows(gate: FlowGate) -> None:
-    """Make sure that there is something to copy, and that all its clusters answer.
-
-    The source of a flow that is failed over need not answer: that may be why it is.
-
-    Raises:
-        typer.BadParameter: no enabled flow leads into the targets.
-        Unreachable: AB310, some clusters do not answer.
-    """
-    from reconciler.observe.reach import unreachable_among
-
-    topology, targets = gate.topology, gate.targets
-    flows = topology.flows_into(targets)
-    if not flows:
-        message = f"no enabled flow leads into {', '.join(targets) or 'any cluster'}"
-        raise typer.BadParameter(message, param_hint="--clusters")
-    sides = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
-    failures = unreachable_among([topology.clusters[alias] for alias in sides])
-    if failures and not failures.keys() & set(targets):
-        needed = {flow.source for flow in flows if flow.name not in gate.failed_over()}
-        failures = {alias: failure for alias, failure in failures.items() if alias in needed}
-    if failures:
-        raise together(list(failures.values()))
-
-
-def spark_of(topology: Topology, targets: Sequence[str]) -> Spark:
-    """Return where the flows into some clusters run.
-
-    Raises:
-        typer.BadParameter: on several Spark clusters.
-    """
-    found: dict[Spark, str] = {}
-    for flow in topology.flows_into(targets):
-        found.setdefault(topology.spark(flow.target), flow.target)
-    if len(found) > 1:
-        told = ", ".join(f"{alias} ({topology.clusters[alias].datacenter})" for alias in found.values())
-        message = f"the flows into {told} run on different Spark clusters: run a process for each data centre"
-        raise typer.BadParameter(message, param_hint="--clusters")
-    return next(iter(found), Spark())
 
 
 def _drive_on(
@@ -261,14 +210,3 @@ def _ledger_files(folder: Path | None, output: Literal["json", "parquet"] | None
 def warn(text: str) -> None:
     """Print a warning of a run to stderr."""
     print_problems((Problem("AB330", "", text, ""),), severity="warning")
-
-
-def parked_problem(flow: str, partition: PartitionStatus) -> Problem:
-    """Return why a partition of a flow was not copied to its end."""
-    where = f"flow {flow}, {partition.remote}/{partition.partition}"
-    if partition.state is PartitionState.PAUSED:
-        return Problem("AB230", where, "paused before it was caught up", "let it go on with `anabranch resume`")
-    reason = partition.reason
-    if reason is not None and reason.code == "AB231":
-        return Problem(reason.code, f"flow {flow}, topic {partition.topic}", f"not copied: {reason.text}", "")
-    return Problem(reason.code if reason else "AB200", where, f"parked: {reason.text if reason else 'no reason'}", "")

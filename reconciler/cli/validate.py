@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology, print_json
-from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.topology import Topology
+from reconciler.operate.checking import check_references
 
 
 def validate(
@@ -27,7 +28,7 @@ def validate(
     try:
         topology = load_topology(files)
         if resolve:
-            _resolve(topology)
+            check_references(topology)
     except AnabranchError as error:
         if output == "json":
             print_json({"valid": False, "problems": [asdict(problem) for problem in error.problems]})
@@ -37,30 +38,6 @@ def validate(
         print_json(_summary(topology))
     else:
         typer.echo(f"{topology.name}: {_count(topology.clusters, 'cluster')}, {_count(topology.flows, 'flow')}: valid")
-
-
-def _resolve(topology: Topology) -> None:
-    """Look every reference up and forget it again, but for those of clusters that may not be connected to from here.
-
-    Raises:
-        EnvironmentFault: AB309, with every such cluster; AB304, with every reference that leads to nothing, or to what
-            its field does not take.
-    """
-    problems: list[Problem] = []
-    for cluster in topology.clusters.values():
-        try:
-            cluster.check_hosts()
-        except EnvironmentFault as error:
-            problems += error.problems
-            continue
-        problems += cluster.unresolved()
-    for datacenter in topology.datacenters.values():
-        try:
-            _ = datacenter.spark.address
-        except EnvironmentFault as error:
-            problems += error.problems
-    if problems:
-        raise EnvironmentFault(list(dict.fromkeys(problems)))
 
 
 def _summary(topology: Topology) -> dict[str, object]:

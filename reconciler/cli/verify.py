@@ -25,11 +25,12 @@ from reconciler.cli.common import (
 )
 from reconciler.cli.completing import flow_names
 from reconciler.cli.planning import PlanFormat
-from reconciler.cli.replicate import made_state_dir, not_made, spark_of
+from reconciler.cli.replicate import made_state_dir, not_made
 from reconciler.cli.targeting import Clusters, Topics
 from reconciler.model.base.errors import Problem, Refused, Unreachable, together
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
+from reconciler.operate.flows.running import spark_of
 from reconciler.operate.targets import chosen_targets
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import pytest
 
 from reconciler.cli.common import TERMINAL
 from reconciler.cli.main import main
-from reconciler.cli.replicate import _check_flows
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import Refused, Unreachable
 from reconciler.model.declared.cluster import Cluster
@@ -21,6 +20,7 @@ from reconciler.model.recorded.failover import FailedOver
 from reconciler.model.tasks.status import STALE_SECONDS, TaskStatus
 from reconciler.operate.flows import gate as gates
 from reconciler.operate.flows.gate import FlowGate
+from reconciler.operate.flows.running import check_flows
 from reconciler.state.failovers import Failovers
 from reconciler.state.running import copying
 from reconciler.state.status import StatusReader
@@ -211,10 +211,10 @@ def test_the_source_of_a_flow_that_is_failed_over_need_not_answer(pair: Pair) ->
     gate, over = FlowGate((pair.path,), None, waits=True, reporter=TERMINAL), replace(pair.state(), flow="from-gone")
     try:
         with pytest.raises(Unreachable, match="gone"):
-            _check_flows(gate)
+            check_flows(gate)
         pair.failovers.put(over)
         eventually("it hears of it", lambda: "from-gone" in gate.failed_over())
-        _check_flows(gate)
+        check_flows(gate)
         assert passing(gate) == [pair.one, pair.two]
     finally:
         gate.close()

@@ -15,7 +15,6 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from reconciler.cli.main import main
-from reconciler.cli.replicate import parked_problem
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.failover.failback import Failback
@@ -24,6 +23,7 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.recorded.failover import FailbackPlan
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState
+from reconciler.operate.flows.running import parked_problem
 from reconciler.replicator.driver.driver import new_run
 from reconciler.state.failovers import Failovers
 from reconciler.state.syncs import ensure

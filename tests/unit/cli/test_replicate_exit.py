@@ -37,7 +37,7 @@ def test_a_stop_is_not_taken_for_the_end(
 ) -> None:
     file = tmp_path / "both.yaml"
     file.write_text(DECLARED)
-    monkeypatch.setattr(replicate, "_check_flows", lambda _gate: None)
+    monkeypatch.setattr(replicate, "check_flows", lambda _gate: None)
     monkeypatch.setattr(replicate, "_drive_on", lambda *_: outcome)
     assert main(["replicate", str(file), "--state-dir", str(tmp_path), *options]) == code
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import typer
 
-from reconciler.cli.replicate import spark_of
 from reconciler.model.declared.datacenter import DataCenter, Spark
+from reconciler.operate.flows.running import spark_of
+from reconciler.operate.targets import InvalidArgument
 from tests.unit.declare.declaring import load, refused, warnings
 
 MASTER = "spark://m1.example:7077,m2.example:7078"
@@ -37,7 +37,7 @@ def test_flows_run_where_their_targets_stand(tmp_path: Path) -> None:
     assert [topology.spark(alias) for alias in "abc"] == [there, Spark(), Spark()]
     assert spark_of(topology, ("a",)) == there
     assert spark_of(topology, ("b", "c")) == Spark()
-    with pytest.raises(typer.BadParameter, match=r"b \(dc2\), a \(dc1\) run on different Spark clusters"):
+    with pytest.raises(InvalidArgument, match=r"b \(dc2\), a \(dc1\) run on different Spark clusters"):
         spark_of(topology, ("a", "b"))
 
 
