@@ -122,7 +122,7 @@ class Traffic:
         try:
             self._write(shop, seed)
         except calls.RAISED as error:
-            problem = Problem("AB341", shop.cluster.where, in_words(calls.said(error)), "")
+            problem = Problem("AB341", shop.cluster.where, in_words(calls.cause_of(error)), "")
             self._faults.append(EnvironmentFault(problem))
 
     def _write(self, shop: Shop, seed: int) -> None:

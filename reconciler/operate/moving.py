@@ -33,11 +33,11 @@ def move_journals(
     """
     from reconciler.state.journals import home
     from reconciler.state.lock import Lock
-    from reconciler.state.moving import Whose, may_move, move
+    from reconciler.state.moving import RecordFilter, may_move, move
 
     for alias in targets:
         cluster = topology.clusters[alias]
-        whose = Whose(topology.name, frozenset(flow.name for flow in topology.flows if flow.target == alias))
+        whose = RecordFilter(topology.name, frozenset(flow.name for flow in topology.flows if flow.target == alias))
         try:
             if home.journals(cluster, topology.name).is_own or not may_move(cluster, whose):
                 continue

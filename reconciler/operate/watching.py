@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reconciler.state.control import PauseRules
     from reconciler.state.declarations import Declarations
     from reconciler.state.failovers import Failovers
-    from reconciler.state.hearing import Hearing
+    from reconciler.state.liveness import Liveness
     from reconciler.state.status import StatusReader
 
 # How long a target that answered at the last look may take to answer again.
@@ -82,7 +82,7 @@ class Lookout:
         self._with_disabled = with_disabled
         self._targets = targets
         self._readers: dict[str, StatusReader] = {}
-        self._hearings: dict[str, Hearing] = {}
+        self._hearings: dict[str, Liveness] = {}
         self._with_in_force = with_in_force
         self._declarations: dict[str, Declarations] = {}
         self._failovers: dict[str, Failovers] = {}
@@ -95,7 +95,7 @@ class Lookout:
     def look(self) -> StatusView:
         """Read all targets; for two seconds more where nothing else shows whether tasks live."""
         from reconciler.observe.reach import unreachable_among
-        from reconciler.state.hearing import await_sure
+        from reconciler.state.liveness import await_sure
 
         while self._moved:
             self._go_home(self._moved.pop())
@@ -125,7 +125,7 @@ class Lookout:
 
     def _hear(self, failures: dict[str, AnabranchError]) -> None:
         """Take in what is new at the targets that have not failed, and why others do."""
-        from reconciler.state.hearing import Hearing
+        from reconciler.state.liveness import Liveness
         from reconciler.state.status import StatusReader
 
         for alias in self._targets:
@@ -140,7 +140,7 @@ class Lookout:
                 self._hearings.pop(alias, None)
             else:
                 self._readers[alias] = reader
-                self._hearings.setdefault(alias, Hearing()).hear(words)
+                self._hearings.setdefault(alias, Liveness()).update(words)
 
     def _shown(self, now: float) -> tuple[TaskStatus, ...]:
         from reconciler.state.status import newest_runs

@@ -52,7 +52,7 @@ class _Rehearsing(Admin):
             try:
                 future.result()  # type: ignore[attr-defined]
             except calls.RAISED as error:
-                said = calls.said(error)
+                said = calls.cause_of(error)
                 if said.code() in calls.SILENT or is_refusal(said):
                     self.unasked[f"not asked whether it would carry this out: {operation}: {in_words(said)}"] = None
                 elif said.code() == KafkaError.THROTTLING_QUOTA_EXCEEDED:

@@ -1,1 +1,1 @@
-"""The internal topics: ownership, status, control; nobody else reads or writes them."""
+"""The internal topics on targets: ownership, status, control and copies. Only this package reads and writes them."""

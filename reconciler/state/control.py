@@ -1,10 +1,10 @@
-"""The control topic: what running tasks are told, heard within a second.
+"""The control topic: commands to running tasks, which read them within a second.
 
 `replicate` writes to its own run: to stop, and which partitions each task has (its shares). These messages are sealed
-with a key that only the driver and its tasks have (`model/tasks/seal`); a message without the seal is passed over.
-People write to a flow: pauses stay in force for every later run, a restart is obeyed by the tasks that run then. Flows
-of several topologies may have one name, so what people write names the topology, and who wrote it. Everything lies in
-one compacted topic on the target, so a task that starts late still hears what concerns it.
+with a key that only the driver and its tasks have (`model/tasks/seal`); a message without the seal is ignored.
+Operators write to a flow: pauses hold for every later run, a restart for the tasks that run then. Flows of several
+topologies may have one name, so these commands name the topology, and their user. All are in one compacted topic on
+the target, so a task that starts late still reads those of its run and flow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PARTITION = decimal()
 
 
 class Command(StrEnum):
-    """What can be told."""
+    """The commands."""
 
     STOP = "stop"
     SHARES = "shares"
@@ -73,11 +73,11 @@ def send(cluster: Cluster, seals: Iterable[Seal], command: Command) -> None:
         EnvironmentFault: AB310 or AB311, the command is not stored.
     """
     for topology, some in _by_topology(seals).items():
-        told: dict[str, Value | None] = {}
+        values: dict[str, Value | None] = {}
         for seal in some:
             key = _run_key(command, seal)
-            told[key] = seal.sealed(key, _value(command))
-        Journal(cluster, JournalPlace(topology, "control"), timeout=_TIMEOUT).write_all(told)
+            values[key] = seal.sealed(key, _value(command))
+        Journal(cluster, JournalPlace(topology, "control"), timeout=_TIMEOUT).write_all(values)
 
 
 def withdraw(cluster: Cluster, seals: Collection[Seal]) -> None:
@@ -111,7 +111,7 @@ def pause(cluster: Cluster, topology: str, scopes: Iterable[PauseScope]) -> int:
     """Pause partitions of a topology's flows until they are resumed, in this run and all later ones.
 
     Returns:
-        The place in the control topic that a task must have listened to.
+        The offset behind the command in the control topic: tasks that have read up to it obey.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the command is not stored.
@@ -133,15 +133,15 @@ def restart(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], parke
         scopes: which partitions.
         parked_only: whether those that run are left alone.
     """
-    told: dict[str, Value | None] = {
+    values: dict[str, Value | None] = {
         _key("restart", topology, scope): _value(Command.RESTART, scope) | {"parked-only": parked_only}
         for scope in scopes
     }
-    return _journal(cluster, topology).write_all(told)
+    return _journal(cluster, topology).write_all(values)
 
 
 def forget_old(cluster: Cluster, topology: str) -> None:
-    """Remove the messages of runs that ended without doing so.
+    """Remove messages to runs that are older than a day, left by drivers that were killed.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -155,17 +155,17 @@ def forget_old(cluster: Cluster, topology: str) -> None:
 
 
 class Listener:
-    """A task's ear: hears the messages to its run and the commands to its flow.
+    """Reads, for a task, the messages to its run and the commands to its flow.
 
     Args:
         cluster: the target cluster.
-        seal: that of the flow in its run; messages to the run without it are passed over.
+        seal: that of the flow in its run; messages to the run without it are ignored.
 
     Attributes:
-        stopped: whether the run is to stop; that is not taken back.
+        stopped: whether the run is to stop; a stop is final.
         pauses: the pauses in force.
         shares: which partitions each task has, as last announced.
-        unsealed: how many messages to the run were passed over, as they do not bear its seal.
+        unsealed: how many messages to the run were ignored, as they do not have its seal.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -179,7 +179,7 @@ class Listener:
         self._flow = seal.flow
         self._topology = topology = seal.topology
         self._where = cluster.where
-        # Rules by whose they are: of any topology, as older releases told them, and of ours alone.
+        # Rules by topology: "" for any, as older releases wrote them, and this one.
         self._rules = {"": Pauses(), topology: Pauses()}
         self._restarts: list[Restart] = []
         self.stopped = False
@@ -188,21 +188,21 @@ class Listener:
         self.unsealed = 0
         self._follower: Follower = Journal(cluster, JournalPlace(seal.topology, "control")).follow()
         for key, value in self._follower.catch_up().items():
-            # What is to be restarted has been: whoever begins to listen has only just begun.
+            # Restarts from before do not count: this task has only just begun.
             if not _is(value, Command.RESTART):
-                self._hear(key, value)
+                self._take(key, value)
 
     @property
     def heard(self) -> int:
-        """The place in the control topic up to which was listened."""
+        """The offset in the control topic up to which this task has read."""
         return self._follower.next_offset
 
     def listen(self) -> bool:
-        """Take in what was told since; never waits. True when any of it concerns this run or flow."""
-        return any([self._hear(key, value) for key, value in self._follower.poll(0.0)])
+        """Read what has arrived, without waiting; return whether any of it is for this run or flow."""
+        return any([self._take(key, value) for key, value in self._follower.poll(0.0)])
 
     def take_restarts(self) -> list[Restart]:
-        """Return each restart that was heard, once."""
+        """Return the restarts that have arrived since the last call."""
         taken, self._restarts = self._restarts, []
         return taken
 
@@ -210,30 +210,30 @@ class Listener:
         """Close the connection."""
         self._follower.close()
 
-    def _hear(self, key: str, value: Value | None) -> bool:
+    def _take(self, key: str, value: Value | None) -> bool:
         if (command := self._run_keys.get(key)) is not None:
-            return self._hear_run(command, key, value)
-        if (told := _told(key)) is None or told.scope.flow != self._flow or told.topology not in self._rules:
+            return self._take_from_driver(command, key, value)
+        if (of := _parsed(key)) is None or of.scope.flow != self._flow or of.topology not in self._rules:
             return False
-        if told.kind == "pause":
-            change = {told.scope: None if value is None else _is(value, Command.PAUSE)}
-            self._rules[told.topology] = self._rules[told.topology].changed(change, {told.scope: _said_by(value)})
-            ours = self._rules[self._topology]
-            self.pauses = self._rules[""].changed(ours.rules, ours.said)
+        if of.kind == "pause":
+            change = {of.scope: None if value is None else _is(value, Command.PAUSE)}
+            self._rules[of.topology] = self._rules[of.topology].changed(change, {of.scope: _written_by(value)})
+            own = self._rules[self._topology]
+            self.pauses = self._rules[""].changed(own.rules, own.said)
         elif value is not None:
-            self._restarts.append(Restart(told.scope, bool(value.get("parked-only"))))
+            self._restarts.append(Restart(of.scope, bool(value.get("parked-only"))))
         return True
 
-    def _hear_run(self, command: Command, key: str, value: Value | None) -> bool:
-        """Take in a message to the run. A removal changes nothing: a driver removes only after its tasks have ended."""
+    def _take_from_driver(self, command: Command, key: str, value: Value | None) -> bool:
+        """Take a message to the run. A removal has no effect: a driver removes only after its tasks have ended."""
         if value is None:
             return False
         serial = self._seal.serial(key, value)
         if serial is None or serial < self._serials.get(key, serial):
             self.unsealed += 1
             if self.unsealed == 1:
-                why = "does not bear the run's seal" if serial is None else "is an old one, written again"
-                _LOG.warning("%s: a message to run %s, key %s, %s: passed over", self._where, self._seal.run, key, why)
+                why = "does not have the run's seal" if serial is None else "is an old one, written again"
+                _LOG.warning("%s: a message to run %s, key %s, %s: ignored", self._where, self._seal.run, key, why)
             return False
         self._serials[key] = serial
         if command is Command.STOP:
@@ -248,14 +248,14 @@ def lasting(values: Mapping[str, Value], topology: str, flows: Collection[str]) 
     return {
         key: value
         for key, value in values.items()
-        if (one := _told(key)) is not None
+        if (one := _parsed(key)) is not None
         and one.kind == "pause"
         and (one.topology == topology or (not one.topology and one.scope.flow in flows))
     }
 
 
 class PauseRules:
-    """The pauses of a topology's flows at one target, whether anything runs there or not.
+    """The pauses of a topology's flows at one target, also while no run is there.
 
     Args:
         cluster: the target cluster.
@@ -280,8 +280,10 @@ class PauseRules:
             self._follower, self._values = following.begin(self._journal)
         following.take_in(self._values, self._follower.arrived())
         rules = _rules(self._values, self._topology)
-        said = {one.scope: _said_by(value) for key, value in self._values.items() if (one := _told(key)) is not None}
-        return Pauses({**rules[""], **rules[self._topology]}, said)
+        users = {
+            one.scope: _written_by(value) for key, value in self._values.items() if (one := _parsed(key)) is not None
+        }
+        return Pauses({**rules[""], **rules[self._topology]}, users)
 
     def close(self) -> None:
         """Close the connection."""
@@ -293,7 +295,7 @@ def _rules(values: Mapping[str, Value], topology: str) -> dict[str, dict[PauseSc
     """Return the rules of any topology, under "", and those of a topology."""
     rules: dict[str, dict[PauseScope, bool]] = {"": {}, topology: {}}
     for key, value in values.items():
-        if (one := _told(key)) is not None and one.kind == "pause" and one.topology in rules:
+        if (one := _parsed(key)) is not None and one.kind == "pause" and one.topology in rules:
             rules[one.topology][one.scope] = _is(value, Command.PAUSE)
     return rules
 
@@ -302,16 +304,16 @@ def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], p
     journal = _journal(cluster, topology)
     rules = _rules(journal.read(), topology)
     pauses = Pauses({**rules[""], **rules[topology]})
-    told: dict[str, Value | None] = {}
+    values: dict[str, Value | None] = {}
     for scope in scopes:
         changes = pauses.changes(scope, paused)
         pauses = pauses.changed(changes)
         for changed, rule in changes.items():
-            # A rule of any topology stays for the others; what the wider one says holds here all the same.
-            said = paused if rule is None and changed in rules[""] else rule
-            command = Command.PAUSE if said else Command.RESUME
-            told[_key("pause", topology, changed)] = None if said is None else _value(command, changed)
-    return journal.write_all(told)
+            # A rule for any topology stays for the others, so here a rule of its own must replace it.
+            kept = paused if rule is None and changed in rules[""] else rule
+            command = Command.PAUSE if kept else Command.RESUME
+            values[_key("pause", topology, changed)] = None if kept is None else _value(command, changed)
+    return journal.write_all(values)
 
 
 def _journal(cluster: Cluster, topology: str) -> Journal:
@@ -342,8 +344,8 @@ def _is_for_a_run(key: str, value: Value) -> bool:
     return any(key.startswith(f"{command.value}/") for command in commands)
 
 
-def _said_by(value: Value | None) -> str:
-    """Return who wrote a command and when, as far as it says so."""
+def _written_by(value: Value | None) -> str:
+    """Return the user that wrote a command and when; empty where the command has no user."""
     if value is None or "by" not in value:
         return ""
     return (
@@ -361,23 +363,23 @@ def _key(kind: str, topology: str, scope: PauseScope) -> str:
     return "/".join(str(part) for part in parts if part is not None)
 
 
-class _Told(NamedTuple):
-    """What a key of people's commands says: `pause` or `restart`, of which topology ("" for any), and what of it."""
+class _CommandKey(NamedTuple):
+    """The key of an operator's command: `pause` or `restart`, the topology ("" for any), and the scope."""
 
     kind: str
     topology: str
     scope: PauseScope
 
 
-def _told(key: str) -> _Told | None:
+def _parsed(key: str) -> _CommandKey | None:
     """Return what `_key` was made from; None for other kinds of keys. Older releases named no topology."""
     first, *parts = key.split("/")
     kind, _, topology = first.partition("@")
     if kind not in ("pause", "restart") or not 1 <= len(parts) <= len(("flow", "topic", "partition")):
         return None
     flow, topic, partition = [*parts, None, None][:3]
-    # Removals have keys alone, and anybody may have written them.
+    # A removal has a key alone, which any program may have written.
     number = None if partition is None else fits(_PARTITION, partition)
     if flow is None or (number is None and partition is not None):
         return None
-    return _Told(kind, topology, PauseScope(flow, topic, number))
+    return _CommandKey(kind, topology, PauseScope(flow, topic, number))

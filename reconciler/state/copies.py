@@ -1,7 +1,7 @@
 """The records of copies, in a journal of the topology at the target: source topic ids and shifted runs.
 
-The takeover reads and writes them, one for each remote partition; whoever translates offsets reads them. A position is
-never kept here.
+The takeover reads and writes them, one for each remote partition; the translation of offsets reads them. They hold no
+position.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Copies:
         self._journal = Journal(cluster, JournalPlace(topology, "copies"), _TIMEOUT)
         self._follower: Follower | None = None
         self._values: dict[str, Value] = {}
-        # Which flows have a record of a remote partition; made when somebody asks.
+        # Which flows have a record of a remote partition; built at the first use.
         self._flows: dict[tuple[str, int], list[str]] | None = None
-        # By flow and remote topic; made when somebody asks, and kept up: each opening asks.
+        # By flow and remote topic; built at the first use and then kept up, as each opening of a partition reads it.
         self._ids: dict[str, dict[Ids, set[int]]] | None = None
 
     def refresh(self) -> None:
@@ -74,7 +74,7 @@ class Copies:
             self._flows = {}
             # Another thread may store some meanwhile.
             for key in list(self._values):
-                # What the target was seen to do stands there, too.
+                # Capabilities of the target are in the same journal.
                 match key.rsplit("/", 2):
                     case [name, topic, number] if number.isdecimal():
                         self._flows.setdefault((topic, int(number)), []).append(name)
@@ -122,7 +122,7 @@ class Copies:
 
     def close(self) -> None:
         """Store what was posted, and close the connection."""
-        # A producer that is thrown away takes with it what it has not sent: of a copy that begins that would be all.
+        # A producer that is dropped loses what it has not sent: for a new copy that would be its only record.
         self._journal.flush()
         if self._follower is not None:
             self._follower.close()

@@ -1,7 +1,6 @@
 """Which declaration is in force on a target cluster, kept in the topology's journal of ownership.
 
-`provision` puts one in force, `observe`, `replicate` and `status` ask; what it means is in
-`model.recorded.declaration`.
+`provision` puts one in force; `observe`, `replicate` and `status` read it. `model.recorded.declaration` has the rules.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Declarations:
         Where it is in force as it is declared, what lacks beside the digest is recorded alone.
 
         Args:
-            digest: of the declaration, or one that is nobody's.
+            digest: of the declaration, or a reserved one (`MOVED`, `DESTROYED`).
             declared: what is declared; of a declaration that is larger than a record may be the digest alone is kept.
 
         Raises:
@@ -98,7 +97,7 @@ class Declarations:
             history = history.followed_by(InForce(digest, time.time(), user(), owner, targets), declaration)
         self._journal.ensure()
         if _fits(history):
-            # Brokers may take less than we do, and the digest alone still decides who runs.
+            # Brokers may have lower limits, and the digest alone decides which processes may run.
             try:
                 self._journal.write(self._key, _value(history))
             except Unreachable:

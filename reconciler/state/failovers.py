@@ -1,7 +1,7 @@
 """Which flows of a topology are failed over, kept in the topology's journal of ownership at their target.
 
-One record for each flow, one for each of its copies, which says where that ended, and one for each group that was
-moved, on either way.
+One record for each flow, one for each of its copies with the offsets at which that ended (its cut), and one for each
+group whose positions were committed, by failover or by failback.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Failovers:
     def current(self) -> dict[str, FailedOver]:
         """Return them by flow; only the first call waits for the cluster, later ones take in what has arrived.
 
-        What was written through this is among it: that is waited for.
+        It waits until it has read all records that this object has written.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -66,12 +66,12 @@ class Failovers:
 
     @property
     def _patience(self) -> float:
-        """How long to wait for more to arrive: not at all, where all that was written here has."""
+        """Seconds to wait for more to arrive: 0 where all records that this object has written were read."""
         assert self._follower is not None, "it was made before"
         return _PAUSE if self._follower.next_offset < self._written else 0.0
 
     def put(self, one: FailedOver) -> None:
-        """Store the state of a flow, and wait until it is stored. Its cuts come first: who reads the state finds them.
+        """Store the state of a flow and wait until it is stored. Its cuts are written first, so readers find them.
 
         Raises:
             EnvironmentFault: AB311, the cluster did not take it.
@@ -92,12 +92,12 @@ class Failovers:
     def put_moved(self, one: FailedOver, groups: Mapping[str, Placed]) -> None:
         """Store which positions of groups a failover has committed, and wait until it is stored.
 
-        Errors are those of `put`. What is said of a group here replaces what was said of it before.
+        Errors are those of `put`. The record of a group replaces the one before.
         """
         self._put_placed(_MOVED, one, groups)
 
     def put_returned(self, one: FailedOver, groups: Mapping[str, Placed]) -> None:
-        """Store which positions of groups a failback has committed, as `put_moved` does it of a failover."""
+        """Store which positions of groups a failback has committed, as `put_moved` does for a failover."""
         self._put_placed(_RETURNED, one, groups)
 
     def _put_placed(self, kind: str, one: FailedOver, groups: Mapping[str, Placed]) -> None:
@@ -110,7 +110,7 @@ class Failovers:
             self._written = self._journal.write_all(written)
 
     def forget_returned(self, one: FailedOver) -> None:
-        """Take away what is said of a failback that is broken off, and wait until it is; errors are those of `put`."""
+        """Remove the groups of an abandoned failback and wait until that is stored; errors are those of `put`."""
         if one.returned:
             keys = [self._key_of_group(_RETURNED, one, group) for group in sorted(one.returned)]
             self._written = self._journal.write_all(dict.fromkeys(keys))
@@ -119,8 +119,8 @@ class Failovers:
         return f"{kind}/{self._topology}/{one.flow}/{group}"
 
     def forget(self, one: FailedOver) -> None:
-        """Take the state of a flow away, and wait until it is; errors are those of `put`."""
-        # The flow's record goes first: without it cuts mean nothing.
+        """Remove the state of a flow and wait until that is stored; errors are those of `put`."""
+        # The flow's record first: without it cuts have no meaning.
         self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", None)
         keys = [f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}" for cut in one.cuts.values()]
         keys += [self._key_of_group(_MOVED, one, group) for group in sorted(one.moved)]
@@ -129,16 +129,16 @@ class Failovers:
             self._written = self._journal.write_all(dict.fromkeys(keys))
 
     def check_same(self, flow: str, seen: FailedOver | None) -> None:
-        """Make sure that nobody has gone on with a flow since it was looked at; who asks holds the lock.
+        """Check that the state of a flow has not changed since it was read; the caller holds the lock.
 
         Raises:
-            Refused: AB407, somebody has.
+            Refused: AB407, another process has changed it.
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
-        # What others have written may not have arrived yet at who follows: it is read to its end.
+        # A follower may lag behind the writes of other processes: the journal is read to its end.
         if failed_over(self._topology, self._journal.read().values()).get(flow) != seen:
-            message = "somebody has gone on with it while the plan was read"
+            message = "another process has changed its state while the plan was read"
             raise Refused(Problem("AB407", f"flow {flow}", message, "run it again and read the new plan"))
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class Failovers:
 
 
 def failed_over(topology: str, values: Iterable[Mapping[str, Any]]) -> dict[str, FailedOver]:
-    """Return which flows of a topology the values of the journal say to be failed over; others are left out."""
+    """Return the flows of a topology that are failed over, by name, from the values of a journal of ownership."""
     kinds: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in (_FLOW, _CUT, _MOVED, _RETURNED)}
     for one in values:
         if one.get("topology") == topology and isinstance(kind := one.get("kind"), str):
@@ -159,18 +159,18 @@ def failed_over(topology: str, values: Iterable[Mapping[str, Any]]) -> dict[str,
     flows = [known for one in kinds[_FLOW] if (known := fits(records.failed_over, one)) is not None]
     found = {known["flow"]: FailedOver(**known) for known in flows}
 
-    def is_told(flow: str, since: float) -> bool:
-        # One of another failover was left by somebody who died while taking it away.
+    def is_current(flow: str, since: float) -> bool:
+        # A record of an earlier failover is left where a process was killed while it removed that.
         return flow in found and since == found[flow].since
 
     cuts: dict[str, dict[str, Cut]] = {name: {} for name in found}
     for one in kinds[_CUT]:
-        if (cut := fits(records.cut, one)) is not None and is_told(*cut[:2]):
+        if (cut := fits(records.cut, one)) is not None and is_current(*cut[:2]):
             cuts[cut[0]][cut[2].topic] = cut[2]
     placed: dict[str, dict[str, dict[str, Placed]]] = {name: {_MOVED: {}, _RETURNED: {}} for name in found}
     for kind in (_MOVED, _RETURNED):
         for one in kinds[kind]:
-            if (of := fits(records.placed, one)) is not None and is_told(*of[:2]):
+            if (of := fits(records.placed, one)) is not None and is_current(*of[:2]):
                 placed[of[0]][kind][of[2]] = of[3]
     return {
         name: replace(

@@ -1,9 +1,9 @@
 """The lock of `apply` on a target: a queue of claims in the topology's journal of ownership.
 
-The journal has one partition, so everybody sees claims in one order: the first holds the lock. Who claims writes beats
-as long as it lives; one whose process has ended on this machine, or whose beats were not heard for a while, is taken
-out by whoever waits behind it. No clock of another machine counts, and of ours the one that a sleep does not stop.
-`cli` takes it, the provisioner asks it before each change.
+The journal has one partition, so all processes read claims in one order: the first claim holds the lock. Its process
+writes a beat every `BEAT_SECONDS`. A waiting process removes a claim in front of its own when the claim's process has
+ended on this machine, or when no beat arrived for `SILENT_SECONDS`. Times are of the waiting machine's boot clock,
+which goes on while the machine sleeps. `cli` takes the lock, the provisioner checks it before each change.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _LOG = logging.getLogger(__name__)
 
 BEAT_SECONDS = 2.0
 SILENT_SECONDS = 15.0
-"""Who was not heard for so long has died."""
+"""A claim without a beat for so long is dead."""
 SURE_SECONDS = 10.0
-"""For so long after a stored beat nobody can have been taken out."""
+"""For so long after its last stored beat no other process has removed a claim."""
 _TICK = 0.1
 _SECONDS = 10.0
 _KIND = "lock"
@@ -59,7 +59,7 @@ class Lock:
         self._place: JournalRecord = JournalPlace(topology, "owned")
         self._journal = Journal(cluster, self._place)
         self._follower: Follower | None = None
-        # Claims in the order of the log, and when each was last heard of.
+        # Claims in the order of the log, and when the last beat of each arrived (seconds of the boot clock).
         self._claims: dict[str, Value] = {}
         self._heard: dict[str, float] = {}
         self._beaten = 0.0
@@ -68,17 +68,17 @@ class Lock:
         self._beats = threading.Thread(target=self._beat, name="lock", daemon=True)
 
     def take(self, wait: float) -> None:
-        """Claim the lock, and wait until it is ours.
+        """Claim the lock, and wait until this claim is the first.
 
         Args:
-            wait: seconds; a dead holder is taken out after `SILENT_SECONDS`.
+            wait: seconds; a dead holder is removed after `SILENT_SECONDS`.
 
         Raises:
-            Locked: AB501, somebody else has it, and still had it at the end.
+            Locked: AB501, another process still holds it after `wait` seconds.
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, the journal cannot be read or written.
         """
-        # Where it was claimed it is held and given back, though the journals be moved meanwhile.
+        # A lock is released in the journal in which it was claimed, also when the journals are moved meanwhile.
         self._place = self._place.at(self._cluster, _SECONDS)
         self._journal = Journal(self._cluster, self._place)
         began = boot_time()
@@ -104,19 +104,19 @@ class Lock:
             raise
 
     def check(self) -> None:
-        """Make sure that the lock is still ours.
+        """Check that this process still holds the lock.
 
         Raises:
-            Locked: AB502, it may have been taken from us: we were silent for too long.
+            Locked: AB502, no beat was stored for `SURE_SECONDS`: another process may hold it.
         """
         silent = boot_time() - self._beaten
         if silent < SURE_SECONDS and not self._is_lost:
             return
-        message = f"the lock was not renewed for {SURE_SECONDS:g} s, and somebody else may have it by now"
+        message = f"the lock was not renewed for {SURE_SECONDS:g} s, and another process may hold it now"
         raise Locked(Problem("AB502", self._cluster.where, message, "run apply again: what was done stays done"))
 
     def release(self) -> None:
-        """Give the lock back, or the place in the queue; what cannot be written now dies by itself."""
+        """Remove the claim; one that cannot be removed now expires after `SILENT_SECONDS`."""
         self._over.set()
         if self._beats.is_alive():
             self._beats.join()
@@ -156,11 +156,11 @@ class Lock:
                 self._claims[claim] = value
 
     def _holder(self) -> str:
-        # Our own claim was stored before we looked; if it is gone somebody has taken us for dead.
+        # The own claim was stored before this read; where it is gone, another process has removed it as dead.
         return next(iter(self._claims), "")
 
     def _take_out_silent(self) -> None:
-        """Take out those before us that have died here, or were not heard; whoever does it twice does no harm."""
+        """Remove dead claims in front of the own one; removing one twice has no effect."""
         now = boot_time()
         for claim in list(self._claims):
             if claim == self._id:
@@ -170,15 +170,15 @@ class Lock:
                 self._journal.write_all({self._key(claim): None, self._beat_key(claim): None})
                 self._claims.pop(claim)
 
-    def _held_by(self, holder: str) -> Problem:
-        found = self._claims.get(holder)
+    def _held_by(self, claim: str) -> Problem:
+        found = self._claims.get(claim)
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found["since"])) if found else ""
-        who = f"{found['by']} since {since}" if found else "nobody we know: our own claim was taken out"
+        holder = f"{found['by']} since {since}" if found else "an unknown process: the claim of this one was removed"
         remedy = "wait until that is done (--wait SECONDS waits longer), and run it again"
-        return Problem("AB501", self._cluster.where, f"is being changed by {who}", remedy)
+        return Problem("AB501", self._cluster.where, f"is being changed by {holder}", remedy)
 
     def _beat(self) -> None:
-        """Say that we live until the end; a journal of its own, as the main thread writes too."""
+        """Write beats until the release, with a producer of its own, as the main thread writes too."""
         journal = Journal(self._cluster, self._place)
         count = 0
         while not self._over.wait(BEAT_SECONDS):
@@ -188,6 +188,6 @@ class Lock:
                 journal.write(self._beat_key(self._id), {"kind": "beat", "count": count})
             except AnabranchError:
                 continue
-            # Once in doubt, always in doubt: who waits may have taken us out meanwhile.
+            # After one gap the lock stays in doubt: a waiting process may have removed the claim meanwhile.
             self._is_lost = self._is_lost or boot_time() - self._beaten >= SURE_SECONDS
             self._beaten = began

@@ -2,8 +2,8 @@
 
 Each `apply`, and each start of `replicate`, tries it until one move is whole: records keep their keys, so that a later
 move mends what an earlier one has left. The commit point is the digest `moved`, put in force in the shared journal of
-ownership: before it all processes work with the shared journals, behind it with the topology's own. A process of a
-release before topics per topology is held by it as by any declaration that is not its own.
+ownership: before it all processes work with the shared journals, behind it with the topology's own. It holds up a
+process of a release before topics per topology, as any other declaration does.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from reconciler.model.recorded.declaration import MOVED
 from reconciler.model.tasks.status import STALE_SECONDS, TaskStatus
 from reconciler.state import control
 from reconciler.state.declarations import Declarations
-from reconciler.state.hearing import Hearing
 from reconciler.state.journals import home
 from reconciler.state.journals.encoding import Value
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import SHARED, JournalTopic, own
+from reconciler.state.liveness import Liveness
 from reconciler.state.status import StatusReader
 
 _SECONDS = 10.0
@@ -34,8 +34,8 @@ Records = dict[str, Value]
 
 
 @dataclass(frozen=True)
-class Whose:
-    """A topology, and what tells its records from others' where they do not name it.
+class RecordFilter:
+    """What selects the records of one topology in the shared journals, also those that do not name it.
 
     Attributes:
         topology: its name.
@@ -46,8 +46,8 @@ class Whose:
     flows: frozenset[str]
 
 
-def may_move(cluster: Cluster, whose: Whose) -> bool:
-    """Tell whether the journals are still shared, and no process works with them there.
+def may_move(cluster: Cluster, whose: RecordFilter) -> bool:
+    """Return whether the journals are still shared, and no process works with them.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -56,19 +56,19 @@ def may_move(cluster: Cluster, whose: Whose) -> bool:
     return not home.decide(cluster, whose.topology).is_own and not _lives(cluster, whose)
 
 
-def move(cluster: Cluster, whose: Whose) -> None:
-    """Move them, whole; this process goes on with the topology's own topics.
+def move(cluster: Cluster, whose: RecordFilter) -> None:
+    """Move all records of a topology; this process then uses the topology's own topics.
 
-    The caller holds the lock of apply in the shared journal, and has asked `may_move`.
+    The caller holds the lock of apply in the shared journal, and `may_move` has returned true.
 
     Args:
         cluster: the target.
-        whose: records.
+        whose: selects the records.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
-        EnvironmentFault: AB311, something is refused; AB322, what was written does not stand there. Until the shared
-            journal says that they were moved, all goes on with that.
+        EnvironmentFault: AB311, something is refused; AB322, records are missing after the write. Until `moved` is in
+            force in the shared journal, all processes use that.
     """
     ours, topology = own(whose.topology), whose.topology
     for topic in (ours.owned, ours.copies, ours.control):
@@ -76,8 +76,8 @@ def move(cluster: Cluster, whose: Whose) -> None:
     found = _found(cluster, whose)
     for topic, records in zip((ours.owned, ours.copies, ours.control), found, strict=True):
         _import(cluster, topic, records)
-    _say_moved(cluster, topology)
-    # A process that had decided before that, and has begun meanwhile, reads it within a second, and drains.
+    _put_moved(cluster, topology)
+    # A process that started meanwhile with the shared journals reads it within a second, and drains.
     deadline = time.monotonic() + _PATIENCE
     while _lives(cluster, whose) and time.monotonic() < deadline:
         time.sleep(_TICK)
@@ -88,22 +88,22 @@ def move(cluster: Cluster, whose: Whose) -> None:
     home.hold(cluster, topology, "own")
 
 
-def _lives(cluster: Cluster, whose: Whose) -> bool:
-    """Tell whether a process of the topology speaks in the shared status topic, by what is heard from now on."""
-    reader, hearing = StatusReader(cluster, whose.topology, SHARED.status), Hearing()
+def _lives(cluster: Cluster, whose: RecordFilter) -> bool:
+    """Return whether a process of the topology posts to the shared status topic from now on."""
+    reader, liveness = StatusReader(cluster, whose.topology, SHARED.status), Liveness()
     try:
         while True:
-            hearing.hear(_words(reader, whose))
-            living = hearing.living()
-            if not living or len(living) > len(hearing.unsure()):
+            liveness.update(_words(reader, whose))
+            living = liveness.living()
+            if not living or len(living) > len(liveness.unsure()):
                 return bool(living)
             time.sleep(_TICK)
     finally:
         reader.close()
 
 
-def _words(reader: StatusReader, whose: Whose) -> list[TaskStatus]:
-    """Return what processes have said last that may live; those of old releases do not say of which topology."""
+def _words(reader: StatusReader, whose: RecordFilter) -> list[TaskStatus]:
+    """Return the newest statuses of processes that may be live; those of old releases name no topology."""
     return [
         word
         for word in reader.current(_SECONDS)
@@ -111,13 +111,13 @@ def _words(reader: StatusReader, whose: Whose) -> list[TaskStatus]:
     ]
 
 
-def _found(cluster: Cluster, whose: Whose) -> tuple[Records, Records, Records]:
-    """Return what is to stand in the journals of ownership, of copies and of control, from what the shared ones say."""
+def _found(cluster: Cluster, whose: RecordFilter) -> tuple[Records, Records, Records]:
+    """Return the records of the shared journals that belong into those of ownership, of copies and of control."""
     shared = Journal(cluster, SHARED.owned, _SECONDS).read()
     topology = whose.topology
     owned = {key: value for key, value in shared.items() if home.is_of(key, value, topology)}
     for key in [key for key in owned if _is_declaration(key)]:
-        # Of the entries that say that it was moved none belongs there.
+        # Entries with the digest `moved` stay behind.
         owned[key] = _without_moved(owned[key])
     owned = {key: value for key, value in owned.items() if value.get("history") != []}
     topics = {value["name"]: value for value in shared.values() if _is_topic(value)}
@@ -130,8 +130,8 @@ def _found(cluster: Cluster, whose: Whose) -> tuple[Records, Records, Records]:
         if (parts := key.rsplit("/", 2))[1:] and (parts[1] in ours or (parts[0] in flows and parts[1] not in topics))
     }
     probes = {key: value for key, value in shared.items() if value.get("kind") == "probe"}
-    told = control.lasting(Journal(cluster, SHARED.control, _SECONDS).read(), topology, flows)
-    return owned, copies | probes, told
+    commands = control.lasting(Journal(cluster, SHARED.control, _SECONDS).read(), topology, flows)
+    return owned, copies | probes, commands
 
 
 def _import(cluster: Cluster, topic: JournalTopic, records: Mapping[str, Value]) -> None:
@@ -139,7 +139,7 @@ def _import(cluster: Cluster, topic: JournalTopic, records: Mapping[str, Value])
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
-        EnvironmentFault: AB311, writing is refused; AB322, what was written does not stand there.
+        EnvironmentFault: AB311, writing is refused; AB322, records are missing after the write.
     """
     journal = Journal(cluster, topic, _SECONDS)
     changes = list(_changes(_lasting(journal.read()), records).items())
@@ -150,13 +150,13 @@ def _import(cluster: Cluster, topic: JournalTopic, records: Mapping[str, Value])
             Problem(
                 "AB322",
                 journal.where,
-                f"{len(wrong)} of {len(records)} records that were moved there do not stand there: {_some(wrong)}",
+                f"{len(wrong)} of {len(records)} records that were moved there are not there: {_some(wrong)}",
                 "see which other user writes there, and run it again; until then the shared journals count",
             )
         )
 
 
-def _say_moved(cluster: Cluster, topology: str) -> None:
+def _put_moved(cluster: Cluster, topology: str) -> None:
     """Put `moved` in force in the shared journal of ownership, under each alias that something is in force there."""
     start = f"declaration/{topology}/"
     found = {
@@ -174,7 +174,7 @@ def _without_moved(value: Value) -> Value:
 
 
 def _changes(before: Mapping[str, Value], now: Mapping[str, Value]) -> dict[str, Value | None]:
-    """Return what must be written where one stands so that the other does."""
+    """Return the values to write, by key, that turn `before` into `now`; None removes a key."""
     return {key: now.get(key) for key in (*before, *now) if before.get(key) != now.get(key)}
 
 

@@ -1,4 +1,4 @@
-"""The ownership records of a target cluster, kept in a journal of each topology, which its `apply` alone writes.
+"""The ownership records of a target cluster, kept in a journal of each topology, which only its `apply` writes.
 
 `observe` reads them, `provision` writes them; what they mean is in `reconciler.model.recorded.ownership`. A record
 counts only where its topology's own journal has it, or the shared one for a topology whose records were not moved.
@@ -33,7 +33,7 @@ class Records(NamedTuple):
     Attributes:
         topics: by name.
         acls: that were granted.
-        others: the values of the topology's journal that speak of something else.
+        others: all other values of the topology's journal.
     """
 
     topics: dict[str, OwnedTopic]
@@ -100,11 +100,11 @@ class Ownership:
             elsewhere.append((SHARED.owned, partial(_is_of_others, moved | {self._topology})))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = list(pool.map(lambda one: self._foreign(*one), elsewhere))
-        # What topologies have left behind that have moved is theirs no longer.
+        # Records that a moved topology has left in the shared journal do not count.
         kept = {name: one for name, one in ours.topics.items() if one.topology not in moved}
         acls = tuple(one for one in ours.acls if one.topology not in moved)
         topics = {name: one for part in found for name, one in part.topics.items()}
-        # A topology that claims what is on record here does not get it.
+        # A topic that is on record here stays this topology's, whatever another journal claims.
         return Records(topics | kept, (*acls, *(one for part in found for one in part.acls)), ours.others)
 
     def _foreign(self, topic: JournalRecord, counts: Callable[[Value], bool]) -> Records:
@@ -140,7 +140,7 @@ class Ownership:
         self._journal.write_all({_key(record): {"kind": _ACL} | asdict(record) for record in records})
 
     def forget_bindings(self, records: Iterable[OwnedBinding]) -> None:
-        """Take records of ACLs away, and wait until they are.
+        """Remove records of ACLs and wait until that is stored.
 
         Raises:
             EnvironmentFault: AB311, the cluster did not take it.
@@ -157,7 +157,7 @@ def _records(values: Collection[Value]) -> Records:
 
 
 def _is_there(topology: str, names: Collection[str], value: Value) -> bool:
-    """Tell whether a record of a topology's own journal is its own, and of a topic that exists or of something else."""
+    """Return whether a record is of the journal's topology, and of a topic that exists or of no topic."""
     return value.get("topology") == topology and (value.get("kind") != _TOPIC or value.get("name") in names)
 
 
@@ -169,5 +169,5 @@ def _key(record: OwnedBinding) -> str:
     """Return the key of an ACL's record: several topologies may have granted one ACL."""
     one = record.binding
     pattern = "prefixed" if one.pattern.prefixed else "literal"
-    who = (one.principal, one.host, one.operation, one.permission)
-    return f"{_ACL}/{json.dumps((record.topology, one.kind, pattern, one.pattern.name, *who))}"
+    access = (one.principal, one.host, one.operation, one.permission)
+    return f"{_ACL}/{json.dumps((record.topology, one.kind, pattern, one.pattern.name, *access))}"

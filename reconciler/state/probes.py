@@ -1,8 +1,7 @@
-"""What targets were seen to do, kept in the journal of copy records, which the replicator may write.
+"""Capabilities of targets that a probe has found, kept in the journal of copy records, which the replicator may write.
 
-Beside shared journals it is that of ownership.
-
-`replicator.gaps.probe` writes it once for each cluster and asks it at every later start.
+A topology with shared journals has them in the journal of ownership. `replicator.gaps.probe` writes them once for each
+cluster and reads them at every later start.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Journal
 
 _KIND = "probe"
-# Raised when the trials change, so that what an older release saw is not taken for it.
+# Raised when the trials change, so that findings of an older release do not count.
 _TRIALS = 1
 
 
@@ -30,7 +29,7 @@ class Probes:
         self._journal = Journal(cluster, JournalPlace(topology, "probes"), timeout)
 
     def read(self, cluster_id: str) -> Capabilities | None:
-        """Return what the cluster was seen to do; None when nothing is known.
+        """Return what the probe has found of the cluster; None where it has not run.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -42,7 +41,7 @@ class Probes:
         return Capabilities.from_json(value)
 
     def write(self, found: Capabilities) -> None:
-        """Remember findings over those there are.
+        """Store findings; they replace older ones.
 
         Raises:
             EnvironmentFault: AB311, the cluster did not take them.

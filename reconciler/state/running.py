@@ -1,8 +1,8 @@
-"""Which live runs copy a flow, or into remote topics that are to be deleted, as the status topic tells it.
+"""Which live runs copy a flow, or into remote topics that are to be deleted, from the status topic.
 
-The commands ask before anything is deleted or a position is moved, and the provisioner once more right before it
-deletes. Who lives is judged by what is heard meanwhile (`hearing`), so an answer may take `STALE_SECONDS`: where words
-are there that count, until each was said anew or can no longer be. Where there are none it takes no time.
+The commands call it before anything is deleted or a position is moved, and the provisioner right before it deletes. A
+run is live if new records of it arrive while this process reads (`liveness`). So an answer takes up to `STALE_SECONDS`
+where the topic holds records that matter, and no time where it holds none.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from reconciler.model.planning.removals import DeleteTopic
 from reconciler.model.recorded.declaration import DeclarationHistory, DeclarationStanding
 from reconciler.model.tasks.status import TaskStatus
 from reconciler.state.declarations import Declarations
-from reconciler.state.hearing import Hearing
+from reconciler.state.liveness import Liveness
 from reconciler.state.status import StatusReader
 
-# Silence counts only of a cluster that answers.
+# Missing records count only if the cluster answers (seconds).
 _PATIENCE = 10.0
 _TICK = 0.1
 
 
 class Copiers:
-    """The runs of a topology that copy into topics of one target; asked again it need not listen anew.
+    """The runs of a topology that copy into topics of one target; a second call needs no new wait.
 
     Args:
         cluster: the target.
-        topology: whose topics are asked for.
+        topology: name of the topology that owns the topics.
     """
 
     def __init__(self, cluster: Cluster, topology: str) -> None:
         self._cluster = cluster
         self._topology = topology
-        self._ears = _Ears(cluster, topology)
+        self._writers = _LiveWriters(cluster, topology)
 
     def still_copied(self, steps: Collection[DeleteTopic], declared: str | None) -> dict[str, Problem]:
-        """Return, by remote topic, what stands against deleting it now: a run that copies into it.
+        """Return, by remote topic, why it cannot be deleted now: a run copies into it.
 
         Args:
             steps: topics that are to be deleted there.
-            declared: digest of a declaration whose flows take these topics no longer: its runs are in nobody's way, as
-                far as they do not have such a topic; None where no run may be left.
+            declared: digest of a declaration whose flows take these topics no longer: its runs do not count, unless
+                they have such a topic open; None where every run counts.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
-            EnvironmentFault: AB311, reading is refused: nobody could tell.
+            EnvironmentFault: AB311, reading is refused.
         """
         if not steps:
             return {}
@@ -61,7 +61,7 @@ class Copiers:
             is_declared = declared is not None and word.digest == declared
             return word.flow in flows and not is_declared and _is_of(word, self._topology, history)
 
-        live = self._ears.living(lambda w: is_of_flows(w) or any(one.remote in names for one in w.partitions))
+        live = self._writers.living(lambda w: is_of_flows(w) or any(one.remote in names for one in w.partitions))
         of_flow = {word.flow: word for word in reversed(live) if is_of_flows(word)}
         having = {one.remote: word for word in reversed(live) for one in word.partitions}
         found = {}
@@ -78,7 +78,7 @@ class Copiers:
 
     def close(self) -> None:
         """Close the connection."""
-        self._ears.close()
+        self._writers.close()
 
     def __enter__(self) -> Self:
         return self
@@ -88,25 +88,25 @@ class Copiers:
 
 
 def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
-    """Return the words of tasks that live and copy a flow of a topology, and of processes that begin to.
+    """Return the newest status of live tasks that copy a flow of a topology, and of processes that begin to.
 
     Raises:
         Unreachable: AB310, the target does not answer.
-        EnvironmentFault: AB311, reading is refused: nobody could tell.
+        EnvironmentFault: AB311, reading is refused.
     """
     history = _history(cluster, topology)
-    ears = _Ears(cluster, topology)
+    writers = _LiveWriters(cluster, topology)
     try:
-        return ears.living(lambda word: word.flow == flow and _is_of(word, topology, history))
+        return writers.living(lambda word: word.flow == flow and _is_of(word, topology, history))
     finally:
-        ears.close()
+        writers.close()
 
 
 class LiveTasks:
-    """The words of who copies a flow or is about to, as they come.
+    """The newest status of each task that copies a flow, and of each process that begins to, kept up to date.
 
-    Who has said nothing new for some seconds, by this process's own clock and since it listens, is not there any more:
-    clocks of two machines are never compared. What was said long ago by somebody who was killed counts as long.
+    A task counts as ended when no new record of it has arrived for `STALE_SECONDS` of this process's clock; clocks of
+    two machines are never compared. So a task that was killed long before the first read counts for as long.
 
     Args:
         cluster: the target.
@@ -119,12 +119,12 @@ class LiveTasks:
         self._cluster = cluster
         self._topology = topology
         self._flow = flow
-        self._hearing = Hearing()
+        self._liveness = Liveness()
 
     def current(self) -> list[TaskStatus]:
-        """Return the words that count now; errors are those of `copying`."""
-        self._hearing.hear(w for w in self._reader.current(_PATIENCE) if w.flow == self._flow and _copies(w))
-        live = self._hearing.living()
+        """Return the statuses that count now; errors are those of `copying`."""
+        self._liveness.update(w for w in self._reader.current(_PATIENCE) if w.flow == self._flow and _copies(w))
+        live = self._liveness.living()
         history = _history(self._cluster, self._topology) if live else None
         return [word for word in live if history is not None and _is_of(word, self._topology, history)]
 
@@ -133,19 +133,19 @@ class LiveTasks:
         self._reader.close()
 
 
-class _Ears:
-    """Hears who copies into one cluster, or is about to; who waits for people copies nothing."""
+class _LiveWriters:
+    """The live tasks that write to one cluster or begin to; a process that waits for an operator does not count."""
 
     def __init__(self, cluster: Cluster, topology: str) -> None:
         self._reader = StatusReader(cluster, topology)
-        self._hearing = Hearing()
+        self._liveness = Liveness()
 
     def living(self, matters: Callable[[TaskStatus], bool]) -> list[TaskStatus]:
-        """Return the words that matter of those that live, once that is certain of each."""
+        """Return the statuses that matter of live tasks, after the wait that makes each certain."""
         while True:
-            self._hearing.hear(word for word in self._reader.current(_PATIENCE) if _copies(word))
-            if not any(map(matters, self._hearing.unsure())):
-                return [word for word in self._hearing.living() if matters(word)]
+            self._liveness.update(word for word in self._reader.current(_PATIENCE) if _copies(word))
+            if not any(map(matters, self._liveness.unsure())):
+                return [word for word in self._liveness.living() if matters(word)]
             time.sleep(_TICK)
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ def _copies(word: TaskStatus) -> bool:
 
 
 def _is_of(word: TaskStatus, topology: str, history: DeclarationHistory) -> bool:
-    # Flows of several topologies may have one name. Nobody runs with a digest that never was in force, where one is.
+    # Flows of several topologies may have one name; a digest that never was in force here is of another topology's.
     return word.is_of(topology) and (not word.digest or history.standing(word.digest) is not DeclarationStanding.NEWER)
 
 

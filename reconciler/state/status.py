@@ -1,8 +1,8 @@
-"""The status topic: each task's word of every second, and its last word.
+"""The status topic: each task posts its status every second, and a last one when it ends.
 
-Tasks post; `status`, the demo's view and `replicate --until-caught-up` read. The key names flow, task and run, so two
-runs of one flow are both seen. What a task says of many partitions stands on pages of their own, with keys of their
-own, and a page is posted only when there is news on it: most of thousands of partitions have none.
+Tasks post; `status`, the demo's view and `replicate --until-caught-up` read. The key is flow, task and run, so two runs
+of one flow do not overwrite each other. Above 100 partitions a task posts them as pages, with keys of their own, and a
+page only when one of its partitions has changed: most of thousands of partitions do not.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import JournalRecord
 
 _FORGET_SECONDS = 3600.0
-# What keys of looks at groups begin with; no flow has such a name.
+# Keys of records of the last look at groups begin with it; no flow has such a name.
 _LOOKS = "@groups/"
-# The partitions of one page. Whoever has no more than these says everything in one word.
+# Partitions of one page. A task with no more posts them in its status.
 _PAGE = 100
-# Nobody waits for a word to be stored, so what an outage swallowed is said again.
+# A post is not awaited, so it is repeated in case an outage has lost it.
 _REPEAT_SECONDS = 30.0
-# Whoever ends waits no longer for clusters that are away.
+# A process that ends waits no longer for clusters that do not answer.
 _FLUSH_SECONDS, _FLUSH_AT_LEAST = 2.0, 0.1
 
 _PAGES = whole(0, MOST_PARTITIONS // _PAGE)
@@ -53,12 +53,12 @@ def _key_of_page(page_key: str) -> str:
 
 @dataclass
 class _Pages:
-    """What one task has posted: by page, what it said and when (monotonic seconds)."""
+    """The pages that one task has posted, and when (monotonic seconds)."""
 
     posted: list[tuple[Page, float]] = field(default_factory=list)
 
     def news(self, pages: list[Page], now: float) -> dict[int, Page | None]:
-        """Take note that `pages` are posted; return those that must be, None for one that must go."""
+        """Return the pages to post, by number, None for one to remove; they count as posted from now on."""
         news: dict[int, Page | None] = dict.fromkeys(range(len(pages), len(self.posted)))
         del self.posted[len(pages) :]
         for number, page in enumerate(pages):
@@ -71,12 +71,12 @@ class _Pages:
 
 
 class StatusWriter:
-    """Posts what a task says of itself.
+    """Posts the status of tasks.
 
     Args:
         cluster: the target.
         topology: name of the topology of its process.
-        digest: of the declaration that its process has, where words do not say it themselves.
+        digest: of the declaration of its process, for statuses without one.
     """
 
     def __init__(self, cluster: Cluster, topology: str, digest: str = "") -> None:
@@ -90,11 +90,11 @@ class StatusWriter:
         key, rows = _key(status), status.partitions
         pages = [rows[at : at + _PAGE] for at in range(0, len(rows), _PAGE)] if len(rows) > _PAGE else []
         for number, page in self._pages.setdefault(key, _Pages()).news(pages, time.monotonic()).items():
-            said = None if page is None else {"of": key, "partitions": [row.to_json() for row in page]}
-            self._journal.post(_page_key(key, number), said)
+            value = None if page is None else {"of": key, "partitions": [row.to_json() for row in page]}
+            self._journal.post(_page_key(key, number), value)
         digest, topology = self._digest or status.digest, self._topology or status.topology
         word = replace(status, digest=digest, topology=topology, partitions=() if pages else rows)
-        # Behind its pages: whoever reads it has read them.
+        # After its pages, so a reader of it has read them.
         self._journal.post(key, word.to_json() | ({"pages": len(pages)} if pages else {}))
 
     def post_last(self, status: TaskStatus) -> None:
@@ -103,27 +103,27 @@ class StatusWriter:
         self._journal.flush()
 
     def flush(self, seconds: float | None = None) -> None:
-        """Wait until everything posted is stored or given up, for so many seconds at most where that is said."""
+        """Wait until everything posted is stored or given up, for `seconds` at most; by default for the timeout."""
         self._journal.flush(seconds)
 
     def withdraw(self, status: TaskStatus) -> None:
-        """Take back what was said, without waiting for that to be stored."""
+        """Remove a status, without waiting until that is stored."""
         self._journal.post(_key(status), None)
 
 
 def flush_all(writers: Iterable[StatusWriter]) -> None:
     """Wait until what several writers have posted is stored, for two seconds in all where clusters are away.
 
-    A word that is not taken back then counts as old after some seconds.
+    A status that is not removed by then counts as old after some seconds.
     """
     deadline = time.monotonic() + _FLUSH_SECONDS
     for writer in writers:
-        # Whoever comes behind one that waited in vain has sent it meanwhile.
+        # The later ones have sent theirs while the first one waited.
         writer.flush(max(_FLUSH_AT_LEAST, deadline - time.monotonic()))
 
 
 class StatusReader:
-    """Follows the status topic of a topology at one target cluster; a shared one has words of others, too.
+    """Follows the status topic of a topology at one target cluster; a shared topic has those of other topologies, too.
 
     Args:
         cluster: the target.
@@ -138,14 +138,14 @@ class StatusReader:
         self._cluster = cluster
         self._place = place or JournalPlace(topology, "status")
         self._follower: Follower | None = None
-        self._heard = _Heard()
+        self._read = _Statuses()
 
     def current(self, patience: float = 0.0) -> list[TaskStatus]:
         """Return the newest status of each task of each run, in the order of flows, tasks and runs.
 
         Args:
-            patience: seconds that the cluster may take, behind the first look, to tell that it is there and that this
-                is all. With 0 it is not asked: one that goes away just says nothing new.
+            patience: seconds that the cluster may take, in calls after the first, to answer with the end of the
+                topic. With 0 there is no such request: of a cluster that is away nothing new arrives.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -154,15 +154,15 @@ class StatusReader:
         if self._follower is None:
             self._follower = Journal(self._cluster, self._place).follow()
             for key, newest in self._follower.catch_up().items():
-                self._heard.take(key, newest)
+                self._read.take(key, newest)
         else:
             for key, value in self._follower.arrived(patience):
-                self._heard.take(key, value)
-        return self._heard.words()
+                self._read.take(key, value)
+        return self._read.words()
 
     def last_looks(self) -> Mapping[str, LastLook]:
-        """Return by flow when its groups were last looked at, as `current` has heard it last."""
-        return self._heard.looks
+        """Return, by flow, when its groups were last looked at, as the last `current` has read it."""
+        return self._read.looks
 
     def close(self) -> None:
         """Close the connection."""
@@ -171,7 +171,7 @@ class StatusReader:
 
 
 class LookWriter:
-    """Says when the groups of one flow were looked at: in a topic that only its topology's processes may write.
+    """Records when the groups of one flow were looked at, in a topic that only its topology's processes may write.
 
     Args:
         cluster: the target.
@@ -187,7 +187,7 @@ class LookWriter:
         self._is_there = False
 
     def write(self, look: LastLook) -> None:
-        """Say it, and wait until that is stored; where the topic is shared heartbeats alone tell it.
+        """Write it and wait until it is stored; nothing is written where the topic is shared.
 
         Raises:
             EnvironmentFault: AB310 or AB311, it is not stored.
@@ -200,8 +200,8 @@ class LookWriter:
         self._journal.write(self._key, {"looked-at": look.time, "groups": look.groups})
 
 
-class _Heard:
-    """What was read of the status topic. Whoever asks several times a second gets what was made of it at first."""
+class _Statuses:
+    """The newest values of the status topic. Assembled statuses are cached, as callers read several times a second."""
 
     def __init__(self) -> None:
         self._heads: dict[str, tuple[TaskStatus, int]] = {}
@@ -210,7 +210,7 @@ class _Heard:
         self.looks: dict[str, LastLook] = {}
 
     def take(self, key: str, value: Value | None) -> None:
-        """Take one value of the topic, None for what was taken back."""
+        """Take one value of the topic, None for a removal."""
         if key.startswith(_LOOKS):
             if value is not None and (look := _look(value)) is not None:
                 self.looks[key.removeprefix(_LOOKS)] = look
@@ -221,7 +221,7 @@ class _Heard:
             self._heads.pop(key, None)
             self._pages.pop(key, None)
             return
-        # A release that says it otherwise is not understood, and must not hide what all others say.
+        # A value of another release that does not fit is left out, and must not hide all others.
         try:
             if "of" in value:
                 self._pages[key] = fields(value, {"partitions": _ROWS})["partitions"]
@@ -241,7 +241,7 @@ class _Heard:
         if word is None:
             word, count = self._heads[key]
             if count:
-                # A page that is not there yet says nothing.
+                # A page that has not arrived yet counts as empty.
                 pages = [self._pages.get(_page_key(key, number), ()) for number in range(count)]
                 word = replace(word, partitions=tuple(row for page in pages for row in page))
             self._words[key] = word
@@ -249,15 +249,15 @@ class _Heard:
 
 
 def _look(value: Value) -> LastLook | None:
-    """Return what was written of a look at groups; None for what is none of ours."""
+    """Return the record of a look at groups; None for a value that is not one."""
     known = fits(_LOOK, value)
     return None if known is None else LastLook(known["looked-at"], known["groups"])
 
 
 def newest_runs(statuses: Iterable[TaskStatus], now: float) -> list[TaskStatus]:
-    """Return the tasks of the runs that live, and for flows without any those of the run that spoke last.
+    """Return the tasks of live runs, and for flows without one those of the run with the newest status.
 
-    Beside them stand the words of live processes that run no task.
+    The statuses of live processes that run no task are among them.
     """
     by_flow: dict[str, list[TaskStatus]] = {}
     for status in statuses:
@@ -277,7 +277,7 @@ def newest_runs(statuses: Iterable[TaskStatus], now: float) -> list[TaskStatus]:
 
 
 def forget_old(cluster: Cluster, topology: str, flows: Iterable[str]) -> None:
-    """Remove what long-dead runs of `flows` said, so that the topic does not keep it for ever.
+    """Remove the statuses of `flows` that are older than an hour, which compaction would keep for ever.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -287,12 +287,12 @@ def forget_old(cluster: Cluster, topology: str, flows: Iterable[str]) -> None:
     names, horizon = tuple(flows), time.time() - _FORGET_SECONDS
 
     def is_old(value: Value) -> bool:
-        said_at = value.get("time")
-        return value.get("flow") in names and isinstance(said_at, int | float) and said_at < horizon
+        posted_at = value.get("time")
+        return value.get("flow") in names and isinstance(posted_at, int | float) and posted_at < horizon
 
     found = journal.read()
     old = [key for key, value in found.items() if is_old(value)]
-    # Pages first: without their word nobody would know them for old.
+    # Pages first: only their status has the time.
     pages = [key for key, value in found.items() if value.get("of") in old]
     if old:
         journal.write_all(dict.fromkeys(pages + old))

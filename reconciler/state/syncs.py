@@ -1,6 +1,6 @@
-"""The topic of offset syncs at a target: made so that it keeps what is told for a while, though it is compacted.
+"""The topic of offset syncs at a target: compacted, but only after a week (`min.compaction.lag.ms`).
 
-Whoever moves a consumer that is far behind needs old syncs, and compaction leaves the newest of each partition alone.
+Moving a consumer that is far behind needs old syncs, and compaction keeps only the newest of each partition.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ KEPT_MS = 7 * 24 * 3_600_000
 """For how long syncs are kept at least: as long as Kafka keeps records by default."""
 
 _LAG = "min.compaction.lag.ms"
-# Many partitions are told of in one batch, and say nearly the same.
+# One batch has syncs of many partitions, which are nearly the same.
 _CONFIG = {_LAG: str(KEPT_MS), "compression.type": "lz4"}
 
 
 def ensure(cluster: Cluster, source: str, seconds: float) -> str | None:
-    """Have the topic made, or one that is there keep its syncs; what somebody has set there stays.
+    """Create the topic, or set the compaction lag of one that exists; a lag that is set on the topic stays.
 
     Args:
         cluster: the target.
@@ -32,7 +32,7 @@ def ensure(cluster: Cluster, source: str, seconds: float) -> str | None:
         seconds: how long an answer may take.
 
     Returns:
-        What is not as it should be; None where all is well, or nobody lets us see.
+        A warning where the topic may lose syncs; None otherwise, and where DESCRIBE_CONFIGS is denied.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -49,7 +49,7 @@ def ensure(cluster: Cluster, source: str, seconds: float) -> str | None:
         entry = client.describe_configs([resource], request_timeout=seconds)[resource].result().get(_LAG)
     except KafkaException as failure:
         if is_refusal(failure.args[0]):
-            # What we made has it, and nobody can tell whether this is ours.
+            # A topic that Anabranch has created has the setting; whether this one is, cannot be read.
             return None
         client.poll(0)
         raise no_connection(cluster, failure.args[0], tuple(reports.errors)) from None
@@ -64,7 +64,7 @@ def ensure(cluster: Cluster, source: str, seconds: float) -> str | None:
             client.poll(0)
             raise no_connection(cluster, failure.args[0], tuple(reports.errors)) from None
         return (
-            f"topic {topic.name} may be compacted at any time, so where consumers stand that are far behind is told by "
-            f"reading both logs: grant ALTER_CONFIGS on it, or set {_LAG}={KEPT_MS} there"
+            f"topic {topic.name} may be compacted at any time, so offsets of consumers that are far behind are "
+            f"translated by reading both logs: grant ALTER_CONFIGS on it, or set {_LAG}={KEPT_MS} there"
         )
     return None

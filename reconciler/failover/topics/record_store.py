@@ -109,7 +109,7 @@ class Store:
                 # The queue is full; its records are stored, or time out.
                 self._wait()
             except calls.RAISED as error:
-                self._failed.append(calls.said(error))
+                self._failed.append(calls.cause_of(error))
             else:
                 break
             self._check()
@@ -119,7 +119,7 @@ class Store:
         try:
             self._producer.poll(_POLL_SECONDS)
         except calls.RAISED as error:
-            self._failed.append(calls.said(error))
+            self._failed.append(calls.cause_of(error))
 
     def stored(self) -> int:
         """Wait until all records are stored; return their number."""
@@ -128,7 +128,7 @@ class Store:
                 self._check()
         except calls.RAISED as error:
             # A fatal error is raised by the next call of any kind.
-            self._failed.append(calls.said(error))
+            self._failed.append(calls.cause_of(error))
         self._check()
         return self._count
 

@@ -16,9 +16,9 @@ from reconciler.model.recorded.failover import FailedOver
 from reconciler.model.tasks.status import TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import Failovers
-from reconciler.state.hearing import Hearing
 from reconciler.state.journals import home
 from reconciler.state.journals.journal import Journal
+from reconciler.state.liveness import Liveness
 from reconciler.state.status import StatusReader, StatusWriter, flush_all
 
 _SAY_EVERY = 60.0
@@ -39,7 +39,7 @@ class Post:
         self._words: dict[str, TaskStatus] = {}
         self._has_topic = False
         self._told: dict[Problem, float] = {}
-        self._hearing = Hearing()
+        self._liveness = Liveness()
 
     def history(self) -> DeclarationHistory:
         """Return what was put in force.
@@ -83,10 +83,12 @@ class Post:
             return []
         finally:
             reader.close()
-        self._hearing.hear(words)
+        self._liveness.update(words)
         now = time.time()
         others = [
-            one for one in self._hearing.on_own_clock() if one.is_live(now) and not one.is_held and one.digest != digest
+            one
+            for one in self._liveness.on_own_clock()
+            if one.is_live(now) and not one.is_held and one.digest != digest
         ]
         told = (f"run {one.run} copies flow {one.flow} with digest {one.digest or 'unknown'}" for one in others)
         return list(dict.fromkeys(told))

@@ -99,26 +99,26 @@ def steered(topology: Topology, flow: str | None, topics: Sequence[str], tell: T
 def _listening(topology: Topology, targets: Mapping[str, Cluster]) -> Callable[[], dict[str, list[TaskStatus]]]:
     """Begin to read the status topics of some targets; return a function that returns the newest status of each task.
 
-    It reads for two seconds more where nothing else shows whether tasks live (`Hearing.doubtful`).
+    It reads for two seconds more where nothing else shows whether tasks live (`Liveness.doubtful`).
     """
-    from reconciler.state.hearing import Hearing, await_sure
+    from reconciler.state.liveness import Liveness, await_sure
     from reconciler.state.status import StatusReader, newest_runs
 
-    ears = {alias: (StatusReader(cluster, topology.name), Hearing()) for alias, cluster in targets.items()}
+    ears = {alias: (StatusReader(cluster, topology.name), Liveness()) for alias, cluster in targets.items()}
 
     def hear() -> None:
-        for reader, hearing in ears.values():
+        for reader, liveness in ears.values():
             # Flows of several topologies may have one name.
-            hearing.hear([word for word in reader.current() if word.is_of(topology.name)])
+            liveness.update([word for word in reader.current() if word.is_of(topology.name)])
 
     def is_in_doubt() -> bool:
         now = time.time()
-        return any(hearing.doubtful(newest_runs(hearing.on_own_clock(), now)) for _, hearing in ears.values())
+        return any(liveness.doubtful(newest_runs(liveness.on_own_clock(), now)) for _, liveness in ears.values())
 
     def heard() -> dict[str, list[TaskStatus]]:
         hear()
         await_sure(is_in_doubt, hear)
-        return {alias: hearing.on_own_clock() for alias, (_, hearing) in ears.items()}
+        return {alias: liveness.on_own_clock() for alias, (_, liveness) in ears.items()}
 
     return heard
 

@@ -32,10 +32,10 @@ from reconciler.replicator.driver.spark_session import LedgerFiles, ReplicationS
 from reconciler.replicator.driver.supervisor import Supervisor
 from reconciler.replicator.gaps import probe
 from reconciler.state import control
-from reconciler.state.hearing import Hearing
 from reconciler.state.journals import allowed
 from reconciler.state.journals.home import journals
 from reconciler.state.journals.journal import Journal
+from reconciler.state.liveness import Liveness
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
@@ -151,7 +151,7 @@ class Driver:
         self._targets = {spec.target.alias: spec.target for spec in specs}
         self._run, self._topology = specs[0].run, specs[0].topology
         self._readers: dict[str, StatusReader] = {}
-        self._hearings = {alias: Hearing() for alias in self._targets}
+        self._hearings = {alias: Liveness() for alias in self._targets}
         self._has_announced = False
         # Other threads queue their messages here: callbacks are called from the driver's own thread alone.
         self._words: SimpleQueue[tuple[Callable[[str], None], str]] = SimpleQueue()
@@ -334,7 +334,7 @@ class Driver:
                 said = [one for one in reader.current() if one.is_of(self._topology)]
             except AnabranchError:
                 continue
-            self._hearings[alias].hear(said)
+            self._hearings[alias].update(said)
             heard = self._hearings[alias].on_own_clock()
             statuses += [one for one in heard if one.run == self._run or one.is_live(time.time())]
         return statuses

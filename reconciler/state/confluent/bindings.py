@@ -1,4 +1,4 @@
-"""ACLs between our words and confluent-kafka's.
+"""Converts ACLs between the model's and confluent-kafka's.
 
 `observe` reads with it, `provision` grants and revokes with it.
 """
@@ -36,7 +36,7 @@ EVERY = AclBindingFilter(
 
 
 def from_kafka(one: AclBinding) -> Binding | None:
-    """Return an ACL in our words; None for what this client has no words for, which is nobody's business here."""
+    """Return an ACL of the model; None for a resource type or permission that it does not have."""
     kind, permission = _NAMES.get(one.restype), _PERMISSIONS.get(one.permission_type)
     if kind is None or permission is None or one.operation is AclOperation.UNKNOWN:
         return None

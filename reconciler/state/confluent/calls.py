@@ -1,8 +1,8 @@
-"""Calls of confluent-kafka end in the house's errors, whatever the library raises.
+"""Turns what confluent-kafka raises into `AnabranchError`s.
 
 Its clients raise `KafkaException`; a fatal error of a producer is raised by whatever is called next, inside a callback
-as the cause of a `SystemError`; waiting for a future within a limit ends in a `TimeoutError`. A test of the house holds
-that each call is made within `ours`, or where its `KafkaException` is caught.
+as the cause of a `SystemError`; waiting for a future within a limit ends in a `TimeoutError`. A test of the
+source checks that each call stands within `ours`, or where its `KafkaException` is caught.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.state.confluent.clients import Reports
 
 RAISED = (KafkaException, SystemError, TimeoutError)
-"""What a call can raise that is no fault of this program; `said` takes it apart."""
+"""Exceptions of a call because of the cluster; `cause_of` returns the `KafkaError` in one."""
 
 SILENT = frozenset(
     {
@@ -33,11 +33,11 @@ SILENT = frozenset(
         KafkaError.BROKER_NOT_AVAILABLE,
     }
 )
-"""Codes that say that no answer came."""
+"""Codes for a request without an answer."""
 
 
-def said(error: BaseException) -> KafkaError:
-    """Return what the library said by one of `RAISED`; a `SystemError` that it did not cause is raised again."""
+def cause_of(error: BaseException) -> KafkaError:
+    """Return the `KafkaError` in one of `RAISED`; raise a `SystemError` again that has none."""
     cause = error if isinstance(error, KafkaException) else error.__cause__
     if isinstance(cause, KafkaException):
         found: KafkaError = cause.args[0]
@@ -49,13 +49,13 @@ def said(error: BaseException) -> KafkaError:
 
 @contextmanager
 def ours(cluster: Cluster, resource: str, operation: str = "READ", reports: Reports | None = None) -> Iterator[None]:
-    """Have what a client raises within this block end in one of our errors.
+    """Turn what a client raises within this block into an `AnabranchError`.
 
     Args:
-        cluster: that is asked.
-        resource: what it is asked about, as `topic orders`.
-        operation: what an ACL would have to allow, by Kafka's name.
-        reports: what the client tells of its connections.
+        cluster: which one.
+        resource: of the request, as `topic orders`.
+        operation: that an ACL must allow, by Kafka's name.
+        reports: connection errors of the client.
 
     Raises:
         Unreachable: AB310, no answer.
@@ -64,25 +64,25 @@ def ours(cluster: Cluster, resource: str, operation: str = "READ", reports: Repo
     try:
         yield
     except RAISED as error:
-        raise failure(cluster, said(error), resource, operation, reports) from None
+        raise failure(cluster, cause_of(error), resource, operation, reports) from None
 
 
 def failure(
     cluster: Cluster, error: KafkaError, resource: str, operation: str, reports: Reports | None = None
 ) -> AnabranchError:
-    """Return our error for one of the library's; arguments are those of `ours`."""
+    """Return the error for one of the library's; arguments are those of `ours`."""
     if is_refusal(error):
         return EnvironmentFault(refused(cluster, operation, resource))
     return no_connection(cluster, error, tuple(reports.errors) if reports is not None else ())
 
 
 def no_answer(cluster: Cluster, what: str, reports: Reports) -> AnabranchError:
-    """Return the error that something did not happen in time; where the client has told why, that.
+    """Return the error that something did not happen in time, with the cause if the client has reported one.
 
     Args:
         cluster: that did not answer.
         what: did not happen.
-        reports: what the client tells of its connections.
+        reports: connection errors of the client.
     """
     if reports.errors:
         return no_connection(cluster, reports.errors[-1], tuple(reports.errors))

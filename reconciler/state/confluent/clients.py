@@ -1,6 +1,6 @@
-"""Clients of confluent-kafka: how they are made from a cluster's declaration, and asked for the first time.
+"""Makes clients of confluent-kafka from a cluster's declaration, and sends their first request.
 
-Everybody in the house who holds such a client has it from here, so that what is wrong with `security` is told alike.
+All packages get such clients here, so that errors in `security` have the same messages everywhere.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from reconciler.state.confluent.faults import is_not_let_in, no_connection, unre
 Client = TypeVar("Client")
 Answer = TypeVar("Answer")
 
-# librdkafka logs lost connections to stderr by itself; the callers report them in their own words.
+# librdkafka logs lost connections to stderr; the callers report them instead.
 _QUIET = {"log_level": "2"}
-# What it calls fatal of a producer it prints whatever its level, unless a logger takes it.
+# Fatal errors of a producer it prints at any level, unless a logger takes them.
 _SILENT = logging.Logger("librdkafka, kept silent", level=logging.CRITICAL + 1)
 _FIRST_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
-# Connections may be lost once in a while; for so long nobody asks whether certificates or protocols are wrong.
+# Connections may be lost once in a while; certificates and protocols are examined only after so long (seconds).
 _LOOK_SECONDS = 1.0
 _KEPT = 20
-# How long a client that was not let in is kept until another one is tried.
+# How long a client whose login was refused is kept until another one is tried (seconds).
 _RENEW_SECONDS = 2.0
 
 
 class Reports:
-    """What librdkafka tells of a client's connections while the client is polled; the newest are kept."""
+    """The newest connection errors that librdkafka reports while a client is polled."""
 
     def __init__(self) -> None:
         self.errors: deque[KafkaError] = deque(maxlen=_KEPT)
 
     @property
     def not_let_in(self) -> bool:
-        """Whether the cluster refused our credentials, or we its certificate."""
+        """Whether the cluster refused the credentials, or the client the cluster's certificate."""
         return any(is_not_let_in(error) for error in self.errors)
 
 
@@ -62,7 +62,7 @@ def make(
         kind: AdminClient, Consumer or Producer.
         cluster: which one.
         settings: further settings.
-        reports: told of troubles with connections.
+        reports: receives connection errors.
         options: further arguments of `kind`.
 
     Raises:
@@ -70,17 +70,17 @@ def make(
             token can be had.
     """
     if cluster.security.oauth is not None:
-        # Where it gets none it waits for ten seconds, and then does not say why.
+        # librdkafka without a token waits for ten seconds, and then gives no reason.
         cluster.token()
-    told: dict[str, Any] = {} if reports is None else {"error_cb": reports.errors.append}
+    callbacks: dict[str, Any] = {} if reports is None else {"error_cb": reports.errors.append}
     if kind is Producer:
         options.setdefault("logger", _SILENT)
     try:
-        client = kind(cluster.librdkafka() | _QUIET | told | dict(settings or {}), **options)
+        client = kind(cluster.librdkafka() | _QUIET | callbacks | dict(settings or {}), **options)
     except KafkaException as error:
         raise EnvironmentFault(_unusable(cluster, error.args[0].str())) from None
     if cluster.security.oauth is not None:
-        # It asks for its first token only when it is polled, and waits for ever otherwise.
+        # It requests its first token only when it is polled, and waits for ever otherwise.
         client.poll(0)  # type: ignore[attr-defined]
     return client
 
@@ -88,7 +88,7 @@ def make(
 def _unusable(cluster: Cluster, reason: str) -> Problem:
     if cluster.security.kerberos is None or "GSSAPI" not in reason:
         return tls.unusable(cluster, RuntimeError(reason))
-    remedy = "build confluent-kafka from source with a librdkafka that has libsasl2: its wheels speak no GSSAPI"
+    remedy = "build confluent-kafka from source with a librdkafka that has libsasl2: its wheels lack GSSAPI"
     return Problem("AB306", cluster.where, f"{cluster.user} cannot log in with Kerberos here: {reason}", remedy)
 
 
@@ -100,20 +100,20 @@ def ask(
     seconds: float,
     longest: float | None = None,
 ) -> Answer:
-    """Ask a cluster something until there is an answer, and give up early where it is plain that there will be none.
+    """Repeat a request until there is an answer; give up early where another try cannot succeed.
 
     Args:
         cluster: which one.
         client: of the cluster, made with `reports`.
-        reports: what it tells of its connections.
-        question: asks once, for as many seconds as it is given; raises KafkaException without an answer.
+        reports: connection errors of `client`.
+        question: sends the request once, waits for the given seconds, and raises KafkaException without an answer.
         seconds: how long it may take.
-        longest: how long it may take while nothing is wrong with a connection.
+        longest: seconds that it may take while no connection fails.
 
     Raises:
-        Unreachable: AB310, nobody answers.
-        EnvironmentFault: AB307 no token can be had, AB312 it does not let us in, AB318 a certificate is refused,
-            AB319 it speaks another protocol.
+        Unreachable: AB310, no broker answers.
+        EnvironmentFault: AB307 no token can be had, AB312 authentication failed, AB318 a certificate is refused,
+            AB319 the port has another protocol.
     """
     start = time.monotonic()
     patience = min(_FIRST_SECONDS, seconds)
@@ -146,20 +146,20 @@ def listed(client: Any, patience: float, topic: str | None = None) -> ClusterMet
         topic: by name; it is in the answer, with an error where there is none.
 
     Raises:
-        KafkaException: no answer, or one that names no broker: a broker that begins or ends knows none that is ready.
+        KafkaException: no answer, or one without brokers, as of a broker that starts or stops.
     """
     one = {} if topic is None else {"topic": topic}
     try:
         found: ClusterMetadata = client.list_topics(timeout=patience, **one)
     except KafkaException as error:
-        # So it calls an answer that names neither brokers nor topics.
+        # librdkafka's code for an answer with neither brokers nor topics.
         if error.args[0].code() == KafkaError._PARTIAL:
             raise _none_ready() from None
         raise
     if not found.brokers:
         raise _none_ready()
     if topic is not None and topic not in found.topics:
-        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"nothing is told of topic {topic} just now"))
+        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"the answer does not have topic {topic}"))
     return found
 
 
@@ -168,13 +168,13 @@ def _none_ready() -> KafkaException:
 
 
 def one_topic(client: Any, patience: float, topic: str) -> TopicMetadata:
-    """Return what a cluster says of one topic; arguments and errors are those of `listed`."""
+    """Return the metadata of one topic; arguments and errors are those of `listed`."""
     found: TopicMetadata = listed(client, patience, topic).topics[topic]
     return found
 
 
 def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> tuple[AdminClient, ClusterMetadata]:
-    """Make a client and ask for all topics; arguments and errors are those of `ask` and `make`."""
+    """Make a client and request the metadata of all topics; arguments and errors are those of `ask` and `make`."""
     reports = Reports()
     client = make(AdminClient, cluster, {"socket.connection.setup.timeout.ms": 3000}, reports)
     longest = cluster.clients.admin.patience(longest or seconds)
@@ -182,7 +182,7 @@ def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> 
 
 
 class Renewed(Generic[Client]):
-    """A client that lives long: it is made anew after it was not let in, with credentials as they are by then.
+    """A client for a long time: after a refused login it is replaced by one with the credentials of that time.
 
     Args:
         kind: AdminClient, Consumer or Producer.
@@ -191,7 +191,7 @@ class Renewed(Generic[Client]):
 
     Attributes:
         client: the newest, if one was made.
-        reports: what it tells of its connections.
+        reports: its connection errors.
     """
 
     def __init__(self, kind: Callable[..., Client], cluster: Cluster, settings: Mapping[str, object]) -> None:
@@ -225,15 +225,16 @@ class Renewed(Generic[Client]):
         return new
 
     def ask(self, question: Callable[[Client, float], Answer], seconds: float, longest: float | None = None) -> Answer:
-        """Ask the cluster something, with a new client where the one that there is was not let in.
+        """Send a request, with a new client where the login of the current one was refused.
 
         Args:
-            question: asks a client once, for as many seconds as it is given; raises KafkaException without an answer.
+            question: sends the request once over a client, waits for the given seconds, and raises KafkaException
+                without an answer.
             seconds: how long it may take.
-            longest: how long it may take while nothing is wrong with a connection.
+            longest: seconds that it may take while no connection fails.
 
         Raises:
-            AnabranchError: as `ask` and `get` say.
+            AnabranchError: those of `ask` and `get`.
         """
         is_last = False
         while True:
@@ -243,12 +244,12 @@ class Renewed(Generic[Client]):
                 # It gets new tokens only when it is polled; consumers would be given messages.
                 client.poll(0)
             if not reports.not_let_in:
-                # What went wrong with connections before says nothing of this answer.
+                # Earlier connection errors have nothing to do with this request.
                 reports.errors.clear()
             try:
                 return ask(self._cluster, client, reports, partial(question, client), seconds, longest)
             except EnvironmentFault:
-                # What is there by now is tried once: a cluster may take longer to refuse than a client is kept.
+                # The current credentials are tried once: a cluster may take longer to refuse than a client is kept.
                 if is_last or self.get() is client:
                     raise
                 is_last = True

@@ -1,6 +1,6 @@
-"""What failures of a cluster are called: who was refused what, in words that a person can act on.
+"""Turns Kafka errors of a cluster into problems: principal, operation, resource and a remedy.
 
-Called by the rooms that hold an admin client, so that all say the same.
+All packages with an admin client use it, so that their messages agree.
 """
 
 from __future__ import annotations
@@ -32,45 +32,45 @@ LEADER_CHANGES = frozenset(
         KafkaError._NOENT,
     }
 )
-"""Codes that say that a partition has no leader now, or another one than client or broker know."""
+"""Codes for a partition without a leader, or with another leader than client or broker have on record."""
 _CHECK_LOGIN = "check security: protocol, mechanism, username and the password it refers to"
 _CHECK_KERBEROS = (
     "check security.kerberos, the clocks, and whether `kinit` gets a ticket with the same keytab and principal"
 )
-# What librdkafka says of an answer that begins with a size that none has; these four bytes tell what answers.
+# librdkafka's error for an impossible frame size; these four bytes show which protocol answers.
 _SIZE = re.compile(r"(?P<address>[^\s/]+?)(?:/\w+)?: Receive failed: Invalid response size (?P<size>-?\d+)")
-# What it says of a name that the resolver does not know, in the words of C libraries for EAI_NONAME and EAI_NODATA.
+# Its error for a name that does not resolve: texts of C libraries for EAI_NONAME and EAI_NODATA.
 _UNKNOWN = re.compile(
     r"Failed to resolve '(?P<address>[^']+)': (?:Name or service not known|No address associated with hostname|"
     r"Name does not resolve|nodename nor servname provided|No such host is known)"
 )
-# A large answer may be beyond what it allows; none is so large.
+# A real answer may be above its limit, but never as large as this (bytes).
 _NO_SIZE = 2**28
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 
 
 def is_refusal(error: KafkaError) -> bool:
-    """Tell whether an ACL is missing."""
+    """Return whether an ACL is missing."""
     return error.code() in _REFUSED
 
 
 def is_authentication(error: KafkaError) -> bool:
-    """Tell whether the cluster does not know us."""
+    """Return whether authentication failed."""
     return error.code() in _AUTHENTICATION
 
 
 def is_not_let_in(error: KafkaError) -> bool:
-    """Tell whether other credentials or certificates are needed; trying again with the same is of no use."""
+    """Return whether other credentials or certificates are needed, so that a retry with the same is of no use."""
     return is_authentication(error) or error.code() == KafkaError._SSL
 
 
 def principal(cluster: Cluster) -> str:
-    """Return how messages name the user that we are on a cluster."""
+    """Return the principal of this process on a cluster, as messages name it."""
     return cluster.user
 
 
 def refused(cluster: Cluster, operation: str, resource: str) -> Problem:
-    """Return the problem that an ACL is missing: who, what, and on which resource."""
+    """Return the problem that an ACL is missing: principal, operation and resource."""
     return Problem(
         "AB313",
         cluster.where,
@@ -93,9 +93,9 @@ def unreachable(cluster: Cluster, reason: object) -> Unreachable:
 
 
 def unresolved(cluster: Cluster, reported: Collection[KafkaError]) -> Unreachable | None:
-    """Return the error that no address of a cluster is one, as none of their names is known; None while one may be.
+    """Return the error that no address of a cluster resolves; None while one may.
 
-    A resolver that fails for the moment says something else, and is asked again.
+    A temporary failure of the resolver has another text, and the client tries again.
     """
     found: dict[str, None] = {}
     for error in reported:
@@ -104,8 +104,8 @@ def unresolved(cluster: Cluster, reported: Collection[KafkaError]) -> Unreachabl
     if not found or set(cluster.addresses) - found.keys():
         return None
     names = list(dict.fromkeys(address.rpartition(":")[0] for address in found))
-    told = f"the name {names[0]}" if len(names) == 1 else f"none of the names {', '.join(names)}"
-    what = f"{told} {'cannot' if len(names) == 1 else 'can'} be resolved"
+    names_text = f"the name {names[0]}" if len(names) == 1 else f"none of the names {', '.join(names)}"
+    what = f"{names_text} {'cannot' if len(names) == 1 else 'can'} be resolved"
     where = f"cluster {cluster.alias} ({cluster.place})" if cluster.place else cluster.where
     return Unreachable(
         Problem("AB310", where, what, "correct bootstrap, or see whether this machine has the right DNS")
@@ -118,7 +118,7 @@ def no_connection(cluster: Cluster, failure: KafkaError, reported: Collection[Ka
     Args:
         cluster: which one.
         failure: what the request ended with.
-        reported: what librdkafka told meanwhile of its connections.
+        reported: connection errors of librdkafka meanwhile.
     """
     if cluster.security.oauth is not None:
         try:
@@ -138,13 +138,13 @@ def no_connection(cluster: Cluster, failure: KafkaError, reported: Collection[Ka
     if (unknown := unresolved(cluster, reported)) is not None:
         return unknown
     down = KafkaError._ALL_BROKERS_DOWN
-    told = sorted({in_words(error) for error in reported if error.code() != down})
+    reasons = sorted({in_words(error) for error in reported if error.code() != down})
     if (found := wrong_protocol(cluster, reported)) is not None:
         return found
-    if told:
-        return unreachable(cluster, "; ".join(told))
+    if reasons:
+        return unreachable(cluster, "; ".join(reasons))
     if any(error.code() == down for error in reported):
-        return unreachable(cluster, f"connections are closed at once; does it speak {cluster.security.protocol}?")
+        return unreachable(cluster, f"connections are closed at once; is this a {cluster.security.protocol} listener?")
     return unreachable(cluster, in_words(failure))
 
 

@@ -1,15 +1,14 @@
-"""What speaks at a port where no Kafka broker listens, told by how it begins.
+"""Names the protocol of a port where no Kafka broker listens, from the first bytes of its answer. Pure.
 
-`faults` asks of what librdkafka took for a size, the replicator's wire of what it read. Pure.
+`faults` calls it with the four bytes that librdkafka took for a size, `wire.net` with what it has read.
 """
 
 from __future__ import annotations
 
 _SHOWN = 40
-# Of the size that a frame begins with, which may be all that is known.
+# Bytes of a frame's size field, which may be all that is known.
 _SIZE = 4
-# How what speaks at a port begins, and what it is: each of them greets, or answers a request that it does not
-# understand, so.
+# The first bytes by protocol: of a greeting, or of the answer to a request that the server cannot parse.
 _GREETINGS: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b"HTTP/", b"<html", b"<HTML", b"<!DOC", b"<!doc"), "as an HTTP server does"),
     ((b"SSH-",), "as an SSH server does"),
@@ -22,17 +21,17 @@ _TLS = (b"\x15\x03", b"\x16\x03")
 
 
 def speaks_tls(first: bytes | bytearray) -> bool:
-    """Tell whether a peer that was spoken to without TLS answers with it."""
+    """Return whether an answer to bytes without TLS is a TLS record."""
     return first.startswith(_TLS)
 
 
 def is_known(first: bytes) -> bool:
-    """Tell whether it is known what begins so; four bytes may be all there is."""
+    """Return whether the protocol is known; `first` may have four bytes only."""
     return speaks_tls(first) or _kind(first) is not None
 
 
 def who_answers(first: bytes) -> str:
-    """Return how a peer that is no broker answers, in words.
+    """Return the answer of a peer that is no broker, in words.
 
     Args:
         first: the bytes that it sent first.

@@ -1,8 +1,8 @@
-"""How many replicas a topic of our own gets: a broker that is down for a moment makes no topic smaller.
+"""The replication factor of internal topics, which must not be lower because a broker is down for a moment.
 
-A list of topics names the brokers that are up. Others belong to the cluster as well: those that hold replicas, and
-those that only the controller knows of. So a topic is asked for with all the replicas that it should have, and with
-fewer only where the cluster says that it has no more brokers, and nothing shows the opposite.
+Metadata names the brokers that are up. The cluster may have more: brokers that hold replicas, and brokers that only the
+controller has registered. So a topic is requested with the full replication factor, and with a lower one only when the
+controller refuses that and metadata shows no further brokers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent.faults import in_words
 
 USUAL = 3
-"""Replicas of a topic of our own, where a cluster has as many brokers."""
+"""Replication factor of internal topics, where a cluster has as many brokers."""
 
 
 def known_brokers(seen: ClusterMetadata) -> frozenset[int]:
@@ -32,7 +32,7 @@ def down_brokers(seen: ClusterMetadata) -> tuple[int, ...]:
 
 
 def make(seen: ClusterMetadata, create: Callable[[int], None], declared: int | None = None) -> None:
-    """Have a topic made with as many replicas as are declared; or with three, or one on each of fewer brokers.
+    """Create a topic with the declared replication factor; without one with 3, or the number of brokers if lower.
 
     Args:
         seen: the cluster's topics and brokers, as they are now.
@@ -42,40 +42,40 @@ def make(seen: ClusterMetadata, create: Callable[[int], None], declared: int | N
     Raises:
         KafkaException: what `create` raises; where brokers are down, INVALID_REPLICATION_FACTOR.
     """
-    wanted = declared or USUAL
+    factor = declared or USUAL
     try:
-        create(wanted)
+        create(factor)
     except KafkaException as error:
         known = len(known_brokers(seen))
-        if declared or not is_too_few(error.args[0]) or known >= wanted:
+        if declared or not is_too_few(error.args[0]) or known >= factor:
             raise
         create(known)
 
 
 def is_too_few(error: KafkaError) -> bool:
-    """Tell whether a topic is refused as there are not enough brokers now."""
+    """Return whether a topic is refused as too few brokers are up."""
     return bool(error.code() == KafkaError.INVALID_REPLICATION_FACTOR)
 
 
-def not_now(cluster: Cluster, subject: str, said: str, down: tuple[int, ...] = ()) -> Problem:
+def not_now(cluster: Cluster, subject: str, answer: str, down: tuple[int, ...] = ()) -> Problem:
     """Return the problem that a topic cannot be made with all its replicas while brokers are down.
 
     Args:
         cluster: which one.
         subject: the topic.
-        said: what the cluster answered.
+        answer: the cluster's.
         down: ids of brokers that are known to be down.
     """
-    who = f"; down now: {', '.join(map(str, down))}" if down else ""
+    suffix = f"; down now: {', '.join(map(str, down))}" if down else ""
     return Problem(
         "AB450",
         f"{cluster.where}, {subject}",
-        f"is not made now: {said}{who}; with fewer replicas it would stay so for ever",
-        "start the brokers that are down, then run this again; of one that is gone for good, let the cluster know "
+        f"is not made now: {answer}{suffix}; with fewer replicas it would stay so for ever",
+        "start the brokers that are down, then run this again; of one that is gone for good, unregister it "
         "(`kafka-cluster.sh unregister --id ID`)",
     )
 
 
 def refused_now(cluster: Cluster, subject: str, error: KafkaError, seen: ClusterMetadata) -> EnvironmentFault:
-    """Return `not_now` as an error, for a topic that was refused by a cluster that looks as `seen`."""
+    """Return `not_now` as an error, for a topic that a cluster with this metadata has refused."""
     return EnvironmentFault(not_now(cluster, subject, in_words(error), down_brokers(seen)))

@@ -1,6 +1,6 @@
-"""What is wrong with a TLS connection, in words: the clients' own say too little, or nothing.
+"""Problems of TLS connections, in words: messages of the clients lack the cause, or there are none.
 
-`faults` asks when there was no connection, the replicator's wire when it makes none.
+`faults` uses it after a failed connection of librdkafka, `wire.net` after one of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.model.declared.cluster import Cluster
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 1.0
-# A broker tells only after the handshake that it refuses a certificate (TLS 1.3).
+# With TLS 1.3 a broker refuses a certificate only after the handshake.
 _SILENCE_SECONDS = 0.3
 _ADDRESSES = 3
 
@@ -29,7 +29,7 @@ _OTHER_CERTIFICATE = "set security.certificate and security.key to what an autho
 
 
 def examine(cluster: Cluster) -> EnvironmentFault | None:
-    """Shake hands with a broker and return why that fails, or why the other protocol is spoken; None when neither.
+    """Make a TLS handshake with a broker; return why it fails, or that the other protocol is expected; else None.
 
     Nothing is sent but the handshake.
     """
@@ -38,7 +38,7 @@ def examine(cluster: Cluster) -> EnvironmentFault | None:
         try:
             made = context(cluster) if security.has_tls else _trusting()
         except AnabranchError:
-            # What `security` refers to is not there: that is said where it is needed.
+            # A reference in `security` cannot be resolved: the caller's own connection reports that.
             return None
         except (OSError, ValueError) as error:
             return EnvironmentFault(unusable(cluster, error))
@@ -76,11 +76,11 @@ def closed(cluster: Cluster, address: str) -> Problem:
 
 
 def problem(cluster: Cluster, address: str, error: OSError) -> Problem:
-    """Return what a failed handshake with `address` means, in words that a person can act on."""
+    """Return what a failed handshake with `address` means, in words, with a remedy."""
     security = cluster.security
-    who = f"{cluster.user} cannot connect to {address}"
+    subject = f"{cluster.user} cannot connect to {address}"
     if isinstance(error, ssl.SSLCertVerificationError):
-        message = f"{who}: the broker's certificate is not accepted: {error.verify_message}"
+        message = f"{subject}: the broker's certificate is not accepted: {error.verify_message}"
         if error.verify_code in (_EXPIRED, _NOT_YET):
             remedy = "renew the broker's certificate, and see whether the clocks are right"
         elif error.verify_code in _OTHER_NAME:
@@ -94,24 +94,24 @@ def problem(cluster: Cluster, address: str, error: OSError) -> Problem:
         return Problem("AB318", cluster.where, message, remedy)
     if is_alert(error):
         shown = f"certificate {security.certificate.shown}" if security.certificate else "no certificate"
-        message = f"{who} with {shown}: it ends the TLS handshake with {_reason(error)}"
+        message = f"{subject} with {shown}: it ends the TLS handshake with {_reason(error)}"
         chosen = (security.newest_tls_alone or security.ciphers) and _is_of_versions(error)
         remedy = "leave out security.tls-protocols and ciphers, or name what the broker's listener has"
         return Problem("AB318", cluster.where, message, remedy if chosen else _OTHER_CERTIFICATE)
-    message = f"{who} with TLS: it does not answer as a TLS server does ({_reason(error)})"
+    message = f"{subject} with TLS: it does not answer as a TLS server does ({_reason(error)})"
     remedy = f"name the port of a TLS listener, or set security.protocol to {_without_tls(cluster)}"
     return Problem("AB319", cluster.where, message, remedy)
 
 
 def plaintext_refused(cluster: Cluster, address: str) -> Problem:
-    """Return the problem that a port which speaks TLS was spoken to without."""
-    message = f"{cluster.user} cannot connect to {address} with {cluster.security.protocol}: it speaks TLS"
+    """Return the problem that a client without TLS has connected to a TLS port."""
+    message = f"{cluster.user} cannot connect to {address} with {cluster.security.protocol}: the port uses TLS"
     protocol = "SASL_SSL" if cluster.security.has_sasl else "SSL"
     return Problem("AB319", cluster.where, message, f"set security.protocol to {protocol}, or name another port")
 
 
 def no_broker(cluster: Cluster, address: str, found: str) -> Problem:
-    """Return the problem that something else than a Kafka broker listens; `found` says how it answers."""
+    """Return the problem that no Kafka broker listens at an address; `found` describes its answer."""
     message = f"{cluster.user} cannot connect to {address} with {cluster.security.protocol}: {found}"
     remedy = "name the port of a Kafka listener in bootstrap, and in the advertised.listeners of brokers"
     return Problem("AB319", cluster.where, message, remedy)
@@ -169,7 +169,7 @@ def _as_file(reference: Reference | None, where: str) -> Iterator[str | None]:
     text = reference.resolve(where).encode()
     with contextlib.ExitStack() as stack:
         if hasattr(os, "memfd_create"):
-            # In memory alone: what is in no file of its own does not come into one.
+            # In memory alone: a secret from a variable is never written to a file system.
             descriptor = os.memfd_create("anabranch")
             stack.callback(os.close, descriptor)
             os.write(descriptor, text)
@@ -182,7 +182,7 @@ def _as_file(reference: Reference | None, where: str) -> Iterator[str | None]:
 
 
 def _trusting() -> ssl.SSLContext:
-    """Return what only finds out whether TLS is spoken."""
+    """Return a context that accepts any certificate, to find out whether a port uses TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -199,17 +199,17 @@ def _shake_hands(host: str, port: int, context: ssl.SSLContext) -> None:
 
 
 def is_alert(error: OSError | None) -> bool:
-    """Tell whether the other side has said what it does not accept."""
+    """Return whether an error is a TLS alert of the peer."""
     return isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
 
 
 def _is_of_versions(error: OSError) -> bool:
-    """Tell whether a peer says that it speaks no such version of TLS, or no such cipher."""
+    """Return whether a peer's alert is about the TLS version or the ciphers."""
     return any(word in (getattr(error, "reason", None) or "") for word in ("PROTOCOL_VERSION", "HANDSHAKE_FAILURE"))
 
 
 def _reason(error: Exception) -> str:
-    # What Python itself says of a context has no reason.
+    # Errors of Python's own, as of a context, have no reason.
     if isinstance(error, ssl.SSLError) and (reason := getattr(error, "reason", None)):
         return str(reason).lower().replace("_", " ")
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

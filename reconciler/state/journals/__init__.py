@@ -1,1 +1,1 @@
-"""Journals: compacted topics of JSON values, and what all of them share."""
+"""Journals: compacted topics with one partition and JSON values by key, and their code."""

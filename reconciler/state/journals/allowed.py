@@ -1,4 +1,4 @@
-"""Whether we may read and write journals, as a cluster tells before anything is lost."""
+"""Checks permissions on journals before their first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.state.journals.topics import JournalTopic
 
 
 def check(cluster: Cluster, topics: Collection[JournalTopic], seconds: float = 10.0) -> None:
-    """Make sure that we may read and write journals: what is only posted would be lost without a word.
+    """Check that this user may read and write journals: without that, posted values would be lost without an error.
 
     Raises:
         EnvironmentFault: AB311, with everything that is refused.
@@ -38,7 +38,7 @@ def check(cluster: Cluster, topics: Collection[JournalTopic], seconds: float = 1
                 raise no_connection(cluster, error.args[0], tuple(reports.errors)) from None
             problems.append(not_allowed(cluster, name, "READ and WRITE"))
             continue
-        # What the cluster does not tell counts as allowed.
+        # Without a list of operations all count as allowed.
         allowed = {"READ", "WRITE"} if operations is None else {operation.name for operation in operations}
         if lacking := [operation for operation in ("READ", "WRITE") if operation not in allowed]:
             problems.append(not_allowed(cluster, name, " and ".join(lacking)))

@@ -1,10 +1,10 @@
-"""The clock by which leases and locks run out: nobody sets it, and it goes on while the machine sleeps."""
+"""The boot clock, by which leases and locks expire: it cannot be set, and goes on while the machine sleeps."""
 
 from __future__ import annotations
 
 import time
 
-# Linux alone has a clock of this name; elsewhere the monotonic one is the best there is.
+# Linux alone has a clock of this name; elsewhere the monotonic clock is used.
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

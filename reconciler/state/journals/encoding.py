@@ -17,17 +17,17 @@ Value = dict[str, Any]
 """A value of a journal, as JSON has it."""
 
 Fits = Callable[[str, dict[str, Any]], None]
-"""Raises Misfit where a value under a key is none that we write."""
+"""Raises Misfit where a value under a key does not fit."""
 
-# Of a name that is no UTF-8 the library sets an error and returns a list with nothing in its place. Python notices that
+# For a header name that is no UTF-8 the library sets an error and returns a list with a gap. Python notices that
 # only where the method is called from C: called often enough from Python, it crashes the process.
 _headers_of = methodcaller("headers")
-# The longest that we have names a group, and names of groups may have 32,767 bytes.
+# The longest keys hold the name of a group, of up to 32,767 bytes.
 _LONGEST_KEY = 40_000
 
 
 class Stored(dict[str, Any]):
-    """A value that its reader looks at before it believes it, with its place in the log.
+    """A value that its reader checks, with its place in the log.
 
     Attributes:
         where: names the cluster, the topic and the partition.
@@ -40,7 +40,7 @@ class Stored(dict[str, Any]):
         self.offset = offset
 
     def pass_over(self, why: str) -> None:
-        """Name the record as one that is not ours."""
+        """Report the record as one that does not fit."""
         strangers.note(self.where, self.offset, why)
 
 
@@ -57,7 +57,7 @@ def decoded(message: Message, largest: int) -> tuple[str, dict[str, Any] | None]
         largest: how many bytes a value may have.
 
     Raises:
-        Misfit: it is none that we write: the key is no text, or the value no object of JSON within bounds.
+        Misfit: the key is no text, or the value no object of JSON within bounds.
     """
     key, data = message.key() or b"", message.value()
     if len(key) > _LONGEST_KEY:
@@ -79,7 +79,7 @@ def decoded(message: Message, largest: int) -> tuple[str, dict[str, Any] | None]
 
 
 class JournalBounds(Protocol):
-    """Which values count in a topic, as `journal.JournalTopic` says it."""
+    """The attributes of `topics.JournalTopic` that `read` needs."""
 
     @property
     def name(self) -> str:
@@ -91,11 +91,11 @@ class JournalBounds(Protocol):
 
     @property
     def fits(self) -> Fits | None:
-        """Raises Misfit for what is none of ours; None where the reader of the values looks at them."""
+        """Raises Misfit for a value that does not fit; None where the reader of the values checks them."""
 
 
 def read(message: Message, cluster: Cluster, topic: JournalBounds) -> tuple[str, dict[str, Any] | None] | None:
-    """Return key and value of a record of a journal; None for what others have written there, which is named once.
+    """Return key and value of a record of a journal; None for a record that does not fit, which is reported once.
 
     Args:
         message: the record.

@@ -31,7 +31,7 @@ class Follower:
         cluster: the target cluster that holds it.
         topic: which journal.
         timeout: seconds to wait for the cluster in each call.
-        polls: whether it goes on with `poll`. Else it rests in between: its next look would wait for its long poll.
+        polls: whether it goes on with `poll`. Else it pauses in between, and the next read waits for no long poll.
 
     Attributes:
         next_offset: up to where it has read.
@@ -52,7 +52,7 @@ class Follower:
             **unreadable.SETTINGS,
         }
         self._clients: clients.Renewed[Consumer] = clients.Renewed(Consumer, cluster, settings)
-        # Whose place in the topic is set.
+        # The consumer whose offset is set.
         self._assigned: Consumer | None = None
         self.next_offset = 0
 
@@ -120,15 +120,15 @@ class Follower:
         """Yield all that has come since, however much that is, without waiting for more.
 
         Args:
-            patience: seconds that the cluster may take to tell where the topic ends, up to where all is read then. With
-                0 nobody is asked: of a cluster that is away just nothing comes.
+            patience: seconds that the cluster may take to answer with the end of the topic, up to which all is read
+                then. With 0 there is no such request: of a cluster that is away nothing arrives.
 
         Raises:
-            Unreachable: AB310, it does not tell, or cannot be read to there; or what `faults.no_connection` returns.
+            Unreachable: AB310, no answer, or no read up to the end; or what `faults.no_connection` returns.
             EnvironmentFault: AB311, reading is refused.
         """
         deadline = time.monotonic() + self._timeout
-        # Some hundreds come at once, and whoever looks once a minute has thousands to read.
+        # A poll returns some hundreds, and a caller that polls once a minute has thousands to read.
         while (some := list(self.poll(0.0))) and time.monotonic() < deadline:
             yield from some
         yield from some
@@ -137,7 +137,7 @@ class Follower:
         consumer = self._clients.get()
         try:
             known = self._bounds(consumer, patience)
-            # A client forgets who leads a topic when its brokers go away, too.
+            # A client also loses a topic's leader when the brokers are away.
             if known is None and self._check_missing(consumer, patience):
                 known = self._bounds(consumer, patience)
                 if known is None:
@@ -171,8 +171,8 @@ class Follower:
             error = message.error()
             if error is None:
                 self.next_offset = (message.offset() or 0) + 1
-                if (said := read(message, self._cluster, self._topic)) is not None:
-                    yield said
+                if (found := read(message, self._cluster, self._topic)) is not None:
+                    yield found
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.next_offset = max(self.next_offset, message.offset() or 0)
             elif unreadable.is_unreadable(error):
@@ -186,10 +186,10 @@ class Follower:
         self._clients.close()
 
     def _check_missing(self, consumer: Consumer, patience: float) -> bool:
-        """Tell a topic that does not exist from one that this user may not see: both have no partitions.
+        """Return whether the topic exists, as one that this user may not describe has no partitions either.
 
-        Returns:
-            Whether it does exist.
+        Raises:
+            EnvironmentFault: AB311, READ is refused; or what `faults.no_connection` returns.
         """
         try:
             found = clients.one_topic(consumer, patience, self._topic.name)

@@ -1,4 +1,4 @@
-"""Keep the newest values of a journal up to date: what several readers of journals have in common."""
+"""Keeps the newest values of a journal up to date, for its several readers."""
 
 from __future__ import annotations
 

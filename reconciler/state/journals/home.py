@@ -2,7 +2,7 @@
 
 A release before topics per topology made four journals on each target, for all topologies. A topology whose records
 are there goes on with them until they are moved (`moving`); every other one has topics of its own from its beginning.
-It is decided once for each process, target and topology, and held: tasks have it from their driver.
+A process decides once for each target and topology, and keeps that; tasks get the decision of their driver.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class JournalPlace:
-    """One journal of a topology, wherever it is on a target: `Journal` asks at its first use.
+    """One journal of a topology, wherever it is on a target; `Journal` resolves it at its first use.
 
     Attributes:
         topology: name of the topology.
-        role: which journal; `probes` is the one with what a cluster was seen to do.
+        role: which journal; `probes` is the one with the capabilities of a cluster.
     """
 
     topology: str
@@ -70,7 +70,7 @@ def journals(cluster: Cluster, topology: str, timeout: float = _SECONDS) -> Jour
 
 
 def seen(cluster: Cluster, topology: str, names: Collection[str]) -> Journals:
-    """Return what `journals` does, where the names of the topics that we may see are known: they are not asked for."""
+    """Return what `journals` does, where the names of the visible topics are given, without a request for them."""
     if (found := _known.get((cluster, topology))) is not None:
         return found
     return _keep(cluster, topology, _decided(cluster, topology, lambda name: name in names, _SECONDS))
@@ -82,19 +82,19 @@ def home_of(cluster: Cluster, topology: str) -> Home:
 
 
 def hold(cluster: Cluster, topology: str, home: str) -> None:
-    """Go by what the driver of a task has decided; with an empty text this process decides by itself."""
+    """Use the decision of a task's driver; with an empty text this process decides by itself."""
     if home:
         _keep(cluster, topology, own(topology) if home == "own" else SHARED)
 
 
 def forget(cluster: Cluster, topology: str) -> None:
-    """Have it decided anew at the next use."""
+    """Forget the decision; the next use decides anew."""
     with _lock:
         _known.pop((cluster, topology), None)
 
 
 def decide(cluster: Cluster, topology: str, timeout: float = _SECONDS) -> Journals:
-    """Look where the journals of a topology are now, whatever was decided before; arguments and errors of `journals`.
+    """Return where the journals of a topology are now, without the cached decision; arguments and errors of `journals`.
 
     They are its own where its status topic exists, which a move makes last, and where the shared ones hold nothing of
     it, are not there or may not be read.
@@ -113,12 +113,12 @@ def _decided(cluster: Cluster, topology: str, is_visible: Callable[[str], bool],
 
 
 def _is_in_shared(cluster: Cluster, topology: str, timeout: float) -> bool:
-    """Tell whether the shared journals hold records of a topology that were not moved."""
+    """Return whether the shared journals hold records of a topology that were not moved."""
     try:
         owned = Journal(cluster, SHARED.owned, timeout).read()
         if is_moved(owned, topology):
             return False
-        # A pause may be told before anything is applied.
+        # A pause may be written before anything is applied.
         return any(is_of(key, value, topology) for key, value in owned.items()) or any(
             key.startswith(f"pause@{topology}/") for key in Journal(cluster, SHARED.control, timeout).read()
         )
@@ -131,12 +131,12 @@ def _is_in_shared(cluster: Cluster, topology: str, timeout: float) -> bool:
 
 
 def is_of(key: str, value: Value, topology: str) -> bool:
-    """Tell whether a record of a journal of ownership is one of a topology that lasts: no claim of a lock is."""
+    """Return whether a record of a journal of ownership is a topology's, claims of locks aside."""
     return value.get("topology") == topology or key.startswith(f"declaration/{topology}/")
 
 
 def is_moved(owned: Mapping[str, Value], topology: str) -> bool:
-    """Tell whether the shared journal of ownership says that the journals of a topology were moved."""
+    """Return whether the shared journal of ownership has the digest `moved` in force for a topology."""
     for key, value in owned.items():
         if key.startswith(f"declaration/{topology}/"):
             with contextlib.suppress(LookupError, TypeError):
@@ -152,8 +152,8 @@ def _keep(cluster: Cluster, topology: str, found: Journals) -> Journals:
 
 
 def _is_visible(cluster: Cluster, name: str, timeout: float) -> bool:
-    """Tell whether a topic exists and may be seen."""
-    # Asked by a consumer a broker makes no topic.
+    """Return whether a topic exists and DESCRIBE on it is allowed."""
+    # A consumer's metadata request creates no topic.
     reports = clients.Reports()
     settings = {"group.id": "anabranch-unused", "socket.connection.setup.timeout.ms": 3000}
     consumer = clients.make(Consumer, cluster, settings, reports)

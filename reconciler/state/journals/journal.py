@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 OnDelivery = Callable[[KafkaError | None, Message], None]
 Headers = Sequence[tuple[str, bytes]]
 
-# How often whoever waits for values to be stored looks whether the cluster lets us in at all.
+# How often a wait for stored values checks for a refused login (seconds).
 _FLUSH_SECONDS = 0.5
 
 
@@ -46,7 +46,7 @@ class Journal:
             "message.timeout.ms": int(timeout * 1000),
             "linger.ms": 0,
             "enable.idempotence": True,
-            # A task with thousands of partitions has much to say; packed it is small enough for any broker.
+            # The statuses of thousands of partitions are large; compressed they are small enough for any broker.
             "compression.type": "zstd",
             # A key and what is around it come on top.
             "message.max.bytes": LARGEST_WHOLE + 2**16,
@@ -75,10 +75,10 @@ class Journal:
         try:
             return make(admin, self._topic, seen, self._timeout, self._cluster.state_replication_factor)
         except calls.RAISED as error:
-            said = calls.said(error)
-            if replicas.is_too_few(said):
-                raise replicas.refused_now(self._cluster, f"topic {self._topic.name}", said, seen) from None
-            raise self._fault(said, "CREATE") from None
+            cause = calls.cause_of(error)
+            if replicas.is_too_few(cause):
+                raise replicas.refused_now(self._cluster, f"topic {self._topic.name}", cause, seen) from None
+            raise self._fault(cause, "CREATE") from None
 
     def write(self, key: str, value: Value | None) -> int:
         """Write one value, or a tombstone for None, and wait until it is stored; return the offset behind it.
@@ -194,11 +194,11 @@ class Journal:
         """
         if isinstance(error, BufferError):
             return unreachable(self._cluster, f"too much waits to be stored in {self._topic.name}")
-        told = calls.said(error)
-        if "authorization failed" in told.str():
+        cause = calls.cause_of(error)
+        if "authorization failed" in cause.str():
             # Brokers give a producer its id only where it may WRITE to some topic.
             return EnvironmentFault(not_allowed(self._cluster, self._topic.name, "WRITE"))
-        return self._fault(told, "WRITE")
+        return self._fault(cause, "WRITE")
 
     def _fault(self, error: KafkaError, operation: str) -> EnvironmentFault:
         if is_refusal(error):

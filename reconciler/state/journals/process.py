@@ -1,7 +1,7 @@
-"""Names processes so that another process of the same machine can tell for certain that one is gone.
+"""Names processes so that another process of the same machine can find out for certain that one has ended.
 
-The replicator's `lease` puts the name of its process where the group's other members see it, `lock` into its claim.
-Only what Linux tells under /proc counts; elsewhere nobody is ever taken for gone.
+The replicator's `lease` puts the name into its member id, `lock` into its claim. Only /proc of Linux is read; on other
+systems no process ever counts as ended.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 from pathlib import Path
 
 _FIELDS = 5
-# Of a process's number; Linux has none above 2^22.
+# Digits of a pid; Linux has none above 2^22.
 _DIGITS = 9
 # Fields of /proc/PID/stat behind the command's name (proc(5)): the state comes first, the start time 20th.
 _STATE, _START = 0, 19
@@ -26,21 +26,18 @@ def own_name(pid: int | None = None) -> str:
 
 
 def is_gone(name: str) -> bool:
-    """Tell whether the process of that name ran on this machine, and does so no more.
-
-    False also means: it cannot be told.
-    """
+    """Return whether the process of that name ran on this machine and has ended; False also where that is unknown."""
     fields = name.split("/")
     if len(fields) != _FIELDS or not all(fields) or "/".join(fields[:3]) != _surroundings():
         return False
     pid, started = fields[3:]
     found = _stat(int(pid)) if pid.isascii() and pid.isdecimal() and len(pid) <= _DIGITS else None
-    # A number may have been given to another process meanwhile, and an ended one may wait for its parent.
+    # A pid may be another process's meanwhile, and an ended process may wait for its parent.
     return found is None or found[_START] != started or found[_STATE] in _ENDED
 
 
 def _surroundings() -> str:
-    """Return what two processes have in common when they see the same process numbers."""
+    """Return what processes with the same pids have in common: host, boot and pid namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         namespace = Path("/proc/self/ns/pid").readlink().name.removeprefix("pid:").strip("[]")

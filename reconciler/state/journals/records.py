@@ -1,7 +1,7 @@
-"""What our records in the journals look like: held against it, whatever others have written is told apart.
+"""The shapes of records in the journals, against which readers check every value.
 
-Each function raises Misfit for a value that is none of ours, and nothing else. A kind of record that only a newer
-release knows is none of those that are read here, and does no harm.
+Each function raises Misfit for a value that does not fit, and nothing else. A kind of record that only a newer release
+has is not checked, and its readers skip it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def control(key: str, value: Value) -> None:
 
 
 def shares(value: Any) -> dict[str, Any]:
-    """Return the fields of what says which task has which partition (`replicator.partition.shares.Shares`)."""
+    """Return the fields of the partitions of each task (`replicator.partition.shares.Shares`)."""
     return fields(value, {"tasks": whole(1, MOST_TASKS)}, _SHARES)
 
 

@@ -1,7 +1,7 @@
-"""Records in journals that are none of ours: passed over by their readers, and named once in each process.
+"""Reports records in journals that other programs have written: readers skip them, and each is reported once.
 
-A command has them printed (`listen`). Elsewhere, as in Spark's tasks and in programs of users, they are Python
-warnings. Of each topic five are named, and one more line stands for all others: their number has no bound.
+Commands print them (`listen`). Elsewhere, as in Spark's tasks and in programs of users, they are Python warnings. Five
+records of a topic are reported, and then one line for all others, as their number has no bound.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from collections.abc import Callable
 from reconciler.model.base.errors import Problem
 
 MOST = 5
-"""So many records of a topic are named."""
+"""How many records of a topic are reported."""
 
 _REMEDY = "find out which program writes there; WRITE on it is for `apply` and the replicator alone (permissions.md)"
 
 
 class StrangeRecord(UserWarning):
-    """A record of a journal is none of ours."""
+    """A record of a journal was written by another program."""
 
 
 Say = Callable[[Problem], None]
 
 
 def _warn(problem: Problem) -> None:
-    # A process that makes errors of warnings must not end by a record either.
+    # Where warnings are errors, such a record must not end the process.
     with contextlib.suppress(StrangeRecord):
         warnings.warn(StrangeRecord(str(problem)), stacklevel=4)
 
 
 class _Strangers:
-    """What was named in this process."""
+    """The records that this process has reported."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,17 +62,17 @@ class _Strangers:
 _STRANGERS = _Strangers()
 
 
-def listen(say: Say) -> None:
-    """Have records that are not ours named to a function from now on, each once, also those that were named before.
+def listen(report: Say) -> None:
+    """Report such records to a function from now on, each once, also those that were reported before.
 
     Args:
-        say: called from the thread that reads, by one at a time.
+        report: called from reading threads, one at a time.
     """
-    _STRANGERS.listen(say)
+    _STRANGERS.listen(report)
 
 
 def note(where: str, offset: int, why: str) -> None:
-    """Name a record that was passed over, unless it was named before, or others of its topic were so often.
+    """Report a record that was skipped, unless it was reported before, or `MOST` others of its topic were.
 
     Args:
         where: names the cluster, the topic and the partition.

@@ -1,6 +1,6 @@
-"""The topics of our state on a target: what each is called, and what it is made with.
+"""The internal topics on a target: their names and settings.
 
-`home` says whether a topology has topics of its own there or still the shared ones.
+`home` decides whether a topology has topics of its own there or still the shared ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LARGEST_VALUE = 2**20
 LARGEST_WHOLE = 8 * 2**20
 """The most bytes of any value: the shares of a flow of 15,000 topics with the longest names, 50,000 with usual."""
 _LARGEST = {"owned": LARGEST_WHOLE, "control": LARGEST_WHOLE}
-# Status words and pages are looked at by their reader.
+# Statuses and pages are checked by their reader.
 _FITS: dict[str, Fits] = {"owned": records.owned, "control": records.control, "copies": records.copies}
 _BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 # The active segment is never compacted: what was written over or taken back stands in it for as long.
@@ -43,7 +43,7 @@ class JournalTopic:
         config: topic-level settings.
         is_guarded: whether what is acknowledged there must survive the loss of a broker, as it does in copies.
         largest: how many bytes a value may have: larger ones are neither written nor read.
-        fits: raises Misfit for what is none of ours; None where the reader of the values looks at them.
+        fits: raises Misfit for a value that does not fit; None where the reader of the values checks them.
     """
 
     name: str
@@ -79,10 +79,10 @@ class Journals:
     """The journals of a topology on one target, and what its probe uses there.
 
     Attributes:
-        owned: what is ours, what is in force, what is failed over, the lock of apply.
-        status: what tasks say.
-        control: what tasks are told.
-        copies: what is remembered of copies.
+        owned: owned topics and ACLs, declarations in force, failovers, the lock of apply.
+        status: statuses of tasks.
+        control: commands to tasks.
+        copies: records of copies.
         scratch: name of the topic that the probe writes to.
         probe: in place of which topology and flow it has its transactional ids.
         is_own: whether they are the topology's own; else all topologies that have not moved share them.
@@ -148,7 +148,7 @@ def make(
         topic: which one.
         seen: the cluster's topics and brokers, as they are now.
         timeout: seconds to wait for the cluster.
-        declared: how many replicas the cluster's declaration asks for.
+        declared: replication factor in the cluster's declaration.
 
     Raises:
         KafkaException: the cluster does not make it; INVALID_REPLICATION_FACTOR while too many brokers are down.

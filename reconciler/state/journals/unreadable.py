@@ -1,7 +1,8 @@
-"""Batches that the client library does not unpack: they are passed over, and what stands behind them is read.
+"""Skips batches that librdkafka cannot decompress, and reads on behind them.
 
-A batch of three kilobytes may hold a hundred megabytes, which the library refuses (`receive.message.max.bytes`): it
-tells where the batch begins and fetches it again and again. How far it goes it does not tell, so that is tried, once.
+A batch of three kilobytes may hold a hundred megabytes, which librdkafka refuses (`receive.message.max.bytes`): its
+error has the offset of the batch, and it fetches the batch again and again. The last offset is not in the error, so it
+is found by trying offsets, once for each batch.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ SETTINGS = {
     # An unreadable batch is fetched again a few times, until it is known how far it goes.
     "fetch.error.backoff.ms": 50,
 }
-"""Of a consumer that passes over batches, and always gets to know that it has read to the end."""
+"""Settings of a consumer that skips batches and reports the end of a partition."""
 
 _CODES = frozenset({KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG})
 _POLL_SECONDS = 0.1
 _MOST_KNOWN = 1_000
-# Where batches were found to end in this process, by place and what the library said of them.
+# The offsets behind such batches, by place and error text, as this process has found them.
 _KNOWN: dict[tuple[str, int, str], int] = {}
 
 
@@ -40,12 +41,12 @@ class _Place(NamedTuple):
 
 
 def is_unreadable(error: KafkaError) -> bool:
-    """Tell whether an error says that a batch cannot be unpacked."""
+    """Return whether an error means that a batch cannot be decompressed."""
     return error.code() in _CODES
 
 
 def pass_over(consumer: Consumer, cluster: Cluster, message: Message, seconds: float) -> int:
-    """Have a consumer go on behind an unreadable batch, which is named once; return the offset where it goes on.
+    """Seek a consumer behind an unreadable batch, which is reported once; return the offset there.
 
     Args:
         consumer: the partition is assigned to it; made with `SETTINGS`.
@@ -54,14 +55,14 @@ def pass_over(consumer: Consumer, cluster: Cluster, message: Message, seconds: f
         seconds: how long that may take: then it goes on wherever was tried last, and the next call goes further.
 
     Raises:
-        Unreachable: AB310, the cluster does not tell where the partition ends.
+        Unreachable: AB310, there is no answer with the end of the partition.
     """
     begin = message.offset() or 0
     place = _Place(message.topic(), message.partition(), begin, time.monotonic() + seconds)
-    where, said = f"{cluster.where}, topic {place.topic}, partition {place.partition}", message.error().str()
-    strangers.note(where, begin, f"its batch cannot be unpacked ({said})")
-    # What is said has the batch's size in it: in a topic made anew another one stands at its place.
-    known = (where, begin, said)
+    where, text = f"{cluster.where}, topic {place.topic}, partition {place.partition}", message.error().str()
+    strangers.note(where, begin, f"its batch cannot be unpacked ({text})")
+    # The text holds the batch's size: a topic that was deleted and created has another batch there.
+    known = (where, begin, text)
     if known not in _KNOWN:
         with calls.ours(cluster, f"topic {place.topic}"):
             behind = _behind(consumer, place, seconds)
@@ -91,7 +92,7 @@ def _behind(consumer: Consumer, place: _Place, seconds: float) -> int:
 
 
 def _is_within(consumer: Consumer, place: _Place, offset: int) -> bool:
-    """Tell whether the unreadable batch is fetched for an offset. Raises KafkaException."""
+    """Return whether a fetch from an offset returns the unreadable batch. Raises KafkaException."""
     consumer.seek(TopicPartition(place.topic, place.partition, offset))
     while time.monotonic() < place.deadline:
         for message in consumer.consume(1, _POLL_SECONDS):

@@ -1,4 +1,4 @@
-"""How journals name whoever runs this process."""
+"""The name of this process's user, as journals have it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_what_another_has_just_written_is_seen_by_who_asks_under_the_lock(target
         for number in range(20):
             seen = replace(state, since=float(number))
             theirs.put(seen)
-            with pytest.raises(Refused, match=r"somebody has gone on with it.*\[AB407\]"):
+            with pytest.raises(Refused, match=r"another process has changed its state.*\[AB407\]"):
                 ours.check_same(topic_name, None)
             ours.check_same(topic_name, seen)
             theirs.forget(seen)

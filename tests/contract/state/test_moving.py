@@ -228,7 +228,7 @@ def test_a_move_that_was_killed_is_begun_anew(
         raise EnvironmentFault(Problem("AB310", "here", "killed", "none"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(moving, "_say_moved", killed)
+        patch.setattr(moving, "_put_moved", killed)
         move_journals(former.topology, ["west"])
     assert "killed" in capsys.readouterr().err
     there = set(state_names(former.name).journals) & names(target_cluster)
@@ -256,7 +256,7 @@ def test_a_move_that_was_killed_is_begun_anew(
 def test_what_comes_while_it_is_moved_is_moved_too(
     former: Former, target_cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say = moving._say_moved
+    say = moving._put_moved
 
     def late(cluster: Cluster, topology: str) -> None:
         say(cluster, topology)
@@ -265,7 +265,7 @@ def test_what_comes_while_it_is_moved_is_moved_too(
         copies.put(former.flow.name, former.remote, 1, SHIFTED)
         copies.close()
 
-    monkeypatch.setattr(moving, "_say_moved", late)
+    monkeypatch.setattr(moving, "_put_moved", late)
     move_journals(former.topology, ["west"])
     former.check_moved(target_cluster)
     copies = Copies(former.west, former.name)

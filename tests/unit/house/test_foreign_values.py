@@ -245,7 +245,7 @@ def test_records_of_journals(key: bytes | None, value: bytes | None) -> None:
 @given(JSON | changed(WORD.to_json()) | changed({"of": "f/0/run", "partitions": [ROW.to_json()]}))
 @settings(deadline=None)
 def test_words_of_tasks(value: Any) -> None:
-    heard = status._Heard()
+    heard = status._Statuses()
     heard.take("f/0/run", WORD.to_json())
     if isinstance(value, dict):
         heard.take("f/0/run", value)
@@ -259,7 +259,7 @@ def test_words_of_tasks(value: Any) -> None:
     | st.sampled_from(["pause@t/f/x/" + "9" * 5_000, "pause@t/f/x/٣", "restart@t/f/x/-1", "pause@/f"])
 )
 def test_keys_of_commands(key: str) -> None:
-    told = control._told(key)
+    told = control._parsed(key)
     assert told is None or (told.scope.partition or 0) <= 1_000_000
 
 
@@ -344,7 +344,7 @@ def test_names_of_processes() -> None:
 
 
 def test_a_forged_word_costs_nothing_by_its_numbers() -> None:
-    heard = status._Heard()
+    heard = status._Statuses()
     for forged in ({"tasks": 10**6}, {"tasks": 10**9}, {"pages": 10**9}, {"task": -5}):
         heard.take("f/0/run", {**WORD.to_json(), **forged})
     assert heard.words() == []

@@ -16,7 +16,7 @@ from reconciler.model.planning.removals import DeleteTopic
 from reconciler.model.recorded.declaration import DeclarationHistory
 from reconciler.model.tasks.status import STALE_SECONDS, PartitionState, PartitionStatus, TaskStatus
 from reconciler.state import running
-from reconciler.state.hearing import SURE_SECONDS, Hearing, await_sure
+from reconciler.state.liveness import SURE_SECONDS, Liveness, await_sure
 from reconciler.state.running import Copiers, copying
 
 FLOW = Flow("over", "east", "west", Selection(("orders",)))
@@ -121,60 +121,60 @@ def test_a_run_of_the_declaration_without_the_topic_is_in_nobodys_way(clock: Clo
 # --- words that are shown --------------------------------------------------------------------------------------------
 
 
-def shown(clock: Clock, hearing: Hearing) -> bool:
+def shown(clock: Clock, liveness: Liveness) -> bool:
     """Look once, as `status` does; return whether the task is shown as one that lives."""
 
     def look() -> None:
-        hearing.hear(clock.current())
+        liveness.update(clock.current())
 
     look()
-    await_sure(lambda: hearing.doubtful(hearing.on_own_clock()), look)
-    return any(word.is_live(clock.now) for word in hearing.on_own_clock())
+    await_sure(lambda: liveness.doubtful(liveness.on_own_clock()), look)
+    return any(word.is_live(clock.now) for word in liveness.on_own_clock())
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_one_look_shows_who_lives_whatever_its_clock_says(clock: Clock, skew: float) -> None:
     clock.speak = every_second(skew)
-    assert shown(clock, Hearing())
+    assert shown(clock, Liveness())
 
 
 @pytest.mark.parametrize("skew", [-3600.0, 2.0, 3600.0])
 def test_one_look_shows_who_has_died_and_does_not_wait_for_long(clock: Clock, skew: float) -> None:
     clock.speak = once(clock.now + skew)
-    assert not shown(clock, Hearing())
+    assert not shown(clock, Liveness())
     assert clock.slept == pytest.approx(SURE_SECONDS, abs=0.2)
 
 
 def test_a_look_waits_for_nobody_whose_clock_seems_right_nor_for_last_words(clock: Clock) -> None:
     clock.speak = lambda now: [replace(ALONE, time=now - 1.5), replace(ALONE, task=1, stopped=True, time=0.0)]
-    assert shown(clock, Hearing())
+    assert shown(clock, Liveness())
     assert clock.slept == 0
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_a_watch_sees_a_task_die_and_live_again(clock: Clock, skew: float) -> None:
-    hearing = Hearing()
+    liveness = Liveness()
     clock.speak = every_second(skew)
     for _ in range(5):
-        assert shown(clock, hearing)
+        assert shown(clock, liveness)
         clock.now += 2
     clock.speak = once(clock.now + skew)
-    assert shown(clock, hearing)
+    assert shown(clock, liveness)
     clock.now += STALE_SECONDS
-    assert not shown(clock, hearing)
+    assert not shown(clock, liveness)
     clock.speak = every_second(skew)
-    assert shown(clock, hearing)
+    assert shown(clock, liveness)
 
 
 def test_the_time_of_a_word_stays_the_same_until_another_is_said(clock: Clock) -> None:
-    hearing = Hearing()
+    liveness = Liveness()
     clock.speak = once(5.0)
-    hearing.hear(clock.current())
+    liveness.update(clock.current())
     clock.speak = once(6.0)
     clock.now += 0.1
-    hearing.hear(clock.current())
-    (first,) = hearing.on_own_clock()
+    liveness.update(clock.current())
+    (first,) = liveness.on_own_clock()
     clock.now += 0.7
-    hearing.hear(clock.current())
-    assert hearing.on_own_clock() == [first]
+    liveness.update(clock.current())
+    assert liveness.on_own_clock() == [first]
     assert first.time == 1000.1
