@@ -74,7 +74,7 @@ class Copiers:
     def living(self) -> list[TaskStatus]:
         """Return the statuses of the tasks and processes of the topology that live; errors are those of `copying`."""
         history = _history(self._cluster, self._topology)
-        return self._ears.living(lambda word: _is_of(word, self._topology, history))
+        return self._writers.living(lambda word: _is_of(word, self._topology, history))
 
     def close(self) -> None:
         """Close the connection."""
