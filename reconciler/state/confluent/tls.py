@@ -105,7 +105,7 @@ def problem(cluster: Cluster, address: str, error: OSError) -> Problem:
 
 def plaintext_refused(cluster: Cluster, address: str) -> Problem:
     """Return the problem that a client without TLS has connected to a TLS port."""
-    message = f"{cluster.user} cannot connect to {address} with {cluster.security.protocol}: the port uses TLS"
+    message = f"{cluster.user} cannot connect to {address} with {cluster.security.protocol}: it uses TLS"
     protocol = "SASL_SSL" if cluster.security.has_sasl else "SSL"
     return Problem("AB319", cluster.where, message, f"set security.protocol to {protocol}, or name another port")
 

@@ -182,8 +182,8 @@ REFUSED: list[tuple[Refused, str, str]] = [
     (expired_certificate, "AB318", "expired.pem"),
     (no_certificate, "AB318", "an anonymous user cannot connect"),
     (tls_to_plaintext, "AB319", "does not answer as a TLS server does"),
-    (plaintext_to_tls, "AB319", "the port uses TLS"),
-    (login_in_plaintext_to_tls, "AB319", "the port uses TLS"),
+    (plaintext_to_tls, "AB319", "it uses TLS"),
+    (login_in_plaintext_to_tls, "AB319", "it uses TLS"),
 ]
 
 

@@ -237,7 +237,7 @@ def test_a_port_with_tls_is_named_to_whom_speaks_without(tmp_path: Path) -> None
         problem = found(Cluster("east", (f"{HOST}:{port}",)))
     assert problem is not None
     assert problem.code == "AB319"
-    assert problem.message == f"an anonymous user cannot connect to {HOST}:{port} with PLAINTEXT: the port uses TLS"
+    assert problem.message == f"an anonymous user cannot connect to {HOST}:{port} with PLAINTEXT: it uses TLS"
     assert "set security.protocol to SSL" in problem.remedy
 
 
