@@ -39,7 +39,7 @@ class Granted:
         bootstrap: its brokers, `host:port`.
         principal: as Kafka writes it: `User:mirror`.
         acls: what is needed there.
-        remarks: what ACLs cannot say, and what else is to be known.
+        remarks: what ACLs cannot express, and other notes.
     """
 
     alias: str
@@ -67,7 +67,7 @@ def granted(
     Args:
         topology: the declaration.
         acls: some.
-        principals: by alias, whom they are for.
+        principals: the principal of each cluster, by alias.
         remarks: by alias.
     """
     return [

@@ -1,4 +1,4 @@
-"""Which settings the clients of each cluster have, and which line of the files says so.
+"""Which settings the clients of each cluster have, and which line of the files sets them.
 
 `anabranch explain --clients` calls it. Pure: no cluster is asked.
 """

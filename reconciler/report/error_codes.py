@@ -24,12 +24,12 @@ _WIDEST = 100
 
 @dataclass(frozen=True)
 class CodeEntry:
-    """What is said of one code.
+    """The entry of one code.
 
     Attributes:
         code: such as `AB407`.
         chapter: the heading that it stands under.
-        preface: what is said of all codes of the chapter, such as their exit code; perhaps empty.
+        preface: text about all codes of the chapter, such as their exit code; perhaps empty.
         paragraphs: of this code, each in one line.
     """
 
@@ -56,7 +56,7 @@ class CodeEntry:
 
 
 def is_like_a_code(text: str) -> bool:
-    """Tell whether text is meant as a code: `ab4` is, `AB407.yaml` is not."""
+    """Return whether text is meant as a code: `ab4` is, `AB407.yaml` is not."""
     return _LIKE_A_CODE.fullmatch(text) is not None
 
 

@@ -22,7 +22,7 @@ _WORDS = ("group", "flow", "topic", "metadata", "remote", "offsets")
 
 
 def offsets_csv(kind: Kind, rows: Rows) -> str:
-    """Return a header and a line for each row; what nobody knows is empty."""
+    """Return a header and a line for each row; unknown values are empty."""
     return csv_text(COLUMNS[kind], (tuple(row.cells().values()) for row in rows))
 
 

@@ -43,7 +43,7 @@ class VerifyProgress:
             self._bar.stop()
 
     def phase(self, text: str) -> None:
-        """Say what is done now."""
+        """Show the current phase."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=text)
 

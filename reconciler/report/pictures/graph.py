@@ -1,6 +1,6 @@
 """A topology as a tree for people, as a Mermaid flowchart for pull requests, and as an SVG picture for pages.
 
-`anabranch graph` calls it. Pure: the topology is all it sees.
+`anabranch graph` calls it. Pure: it reads the topology alone.
 """
 
 from __future__ import annotations

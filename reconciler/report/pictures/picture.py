@@ -1,4 +1,4 @@
-"""What a picture of a topology shows, before anybody draws it: boxes, arrows, words, and the tone of each.
+"""What a picture of a topology shows, before it is drawn: boxes, arrows, text, and the tone of each.
 
 `graph` and `plan` make pictures; `mermaid` and `svg` draw them, so that both show the same.
 """
@@ -31,7 +31,7 @@ class Box:
     Attributes:
         alias: of the cluster.
         group: the data centre that it stands in.
-        lines: what is said of it below its alias.
+        lines: text below its alias.
         tone: its colour.
     """
 
@@ -49,7 +49,7 @@ class Arrow:
         name: of the flow.
         source: alias.
         target: alias.
-        lines: what is said of it.
+        lines: its text.
         tone: its colour.
         dotted: whether it does not run.
     """
@@ -69,7 +69,7 @@ class Picture:
     Attributes:
         title: what stands above it.
         subtitle: the line below the title.
-        description: the same for who cannot see it.
+        description: the same as text, for screen readers.
         boxes: every cluster once, in the order of declaration.
         arrows: every flow once, in the order of expansion.
         legend: what tones and marks mean.
@@ -145,7 +145,7 @@ def topology_picture(topology: Topology) -> Picture:
 
 
 def columns(flow: Flow) -> tuple[str, ...]:
-    """Return what is said of a flow: target, topics, their names there, and what is not the default."""
+    """Return the text of a flow: target, topics, their names there, and settings that are not the default."""
     extras = (
         f"flow {flow.name}" if flow.name != f"{flow.source}-{flow.target}" else "",
         f"offsets {flow.offsets}" if flow.offsets != "auto" else "",
@@ -157,18 +157,18 @@ def columns(flow: Flow) -> tuple[str, ...]:
 
 
 def _resting(flow: Flow) -> tuple[str, ...]:
-    """Say why a flow does not run."""
+    """Return why a flow does not run."""
     return (*(() if flow.enabled else ("disabled",)), *(("failed over",) if flow.failed_over else ()))
 
 
 def taken(flow: Flow) -> str:
-    """Say which topics a flow takes."""
+    """Return which topics a flow selects."""
     topics = ", ".join(flow.topics.include)
     return f"{topics} (without {', '.join(flow.topics.exclude)})" if flow.topics.exclude else topics
 
 
 def _named(flow: Flow) -> str:
-    """Say how the copies are called."""
+    """Return how copies are named."""
     return flow.policy.describe(flow.source)
 
 

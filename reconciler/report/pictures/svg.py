@@ -1,4 +1,4 @@
-"""Pictures as SVG documents: nothing from elsewhere, light and dark as the page is, words for who cannot see them.
+"""Pictures as SVG documents: nothing from elsewhere, light and dark as the page is, text for screen readers.
 
 `graph` and `plan` call it. Pure: the same picture gives the same bytes.
 """

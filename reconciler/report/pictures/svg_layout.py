@@ -231,7 +231,7 @@ class _Plane:
 
 
 def _settle(items: Sequence[Rect], wanted: Sequence[float], gap: float) -> None:
-    """Place items below each other, in their order, with their middles as near to what is wanted as that allows.
+    """Place items below each other, in their order, with their middles as near to the given ones as possible.
 
     Nearest in the sum of squares: items that would overlap are joined to blocks, each at the mean of what its own want.
     """

@@ -1,4 +1,4 @@
-"""Changes of a plan that are equal but for names, put together: each is said once, with all the names.
+"""Changes of a plan that are equal but for names, put together: each is printed once, with all the names.
 
 Text and Markdown print the same groups.
 """
@@ -77,7 +77,7 @@ def folded(rows: Iterable[GroupRow[What]]) -> list[Group[What]]:
 
 @dataclass(frozen=True)
 class AccessRow:
-    """What changes for somebody, on some resources alike.
+    """A change for some principals, on some resources alike.
 
     Attributes:
         grants: whether it is granted; else it is revoked.

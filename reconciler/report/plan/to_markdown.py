@@ -1,4 +1,4 @@
-"""A plan as Markdown, made to be read in a pull request: what may do harm first, what is equal said once.
+"""A plan as Markdown, made to be read in a pull request: dangerous changes first, equal ones printed once.
 
 Everything that is taken away, allowed or changed comes before what is new, whatever the cluster: where a comment is
 full, names of new topics are what is left out.
@@ -276,7 +276,7 @@ class _Copy:
         original: its name.
         cluster: alias.
         flow: name.
-        what: what is said of it, beside its flow.
+        what: its text, beside its flow.
     """
 
     name: str
@@ -293,7 +293,7 @@ class _Copy:
 
 @dataclass(frozen=True)
 class _Copies:
-    """Copies of the same originals by one flow or several, of which the same is said.
+    """Copies of the same originals by one flow or several, with the same text.
 
     Attributes:
         copies: all of them.
@@ -305,7 +305,7 @@ class _Copies:
 
     @property
     def what(self) -> Any:
-        """What is said of all."""
+        """The text of all."""
         return self.copies[0].what
 
     @property
@@ -331,7 +331,7 @@ class _Copies:
 
 
 def _by_flow(copies: Sequence[_Copy]) -> list[_Copies]:
-    """Return copies by what is said of them; flows that do the same with the same originals are one group.
+    """Return copies by their text; flows that do the same with the same originals are one group.
 
     They are told by their originals' names then, so those whose names do not end so are no part of it.
     """
@@ -352,7 +352,7 @@ def _by_flow(copies: Sequence[_Copy]) -> list[_Copies]:
 
 
 def _copy(name: str, original: str) -> str:
-    """Return a copy's name, and its original's where the one does not tell the other."""
+    """Return a copy's name, and its original's if the one does not follow from the other."""
     return code(name) if name.endswith(original) else f"{code(name)} (of {code(original)})"
 
 

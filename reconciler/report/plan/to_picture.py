@@ -123,7 +123,7 @@ def _arrow(flow: Flow, plan: Plan, here: Mapping[str, ClusterPlan]) -> Arrow:
 
 
 def _copies(flow: PlannedFlow) -> Line:
-    """Say what a flow copies now."""
+    """Return what a flow copies now."""
     named = f", flow {flow.name}" if flow.name != f"{flow.source}-{flow.target}" else ""
     offsets = f", {flow.offsets} offsets" if flow.topics else ""
     return ((f"{counted(flow.topics, 'topic')}{offsets}{named}", "dim"),)
@@ -134,13 +134,13 @@ def _waiting(topics: int) -> list[Line]:
 
 
 def _counted(plan: Plan, cluster: ClusterPlan, steps: Iterable[Step], changes: tuple[Change, ...]) -> _Counts:
-    """Count some of a cluster's part as all of a plan is counted: no picture tells another number than the text."""
+    """Count some of a cluster's part as all of a plan is counted: pictures and text show the same numbers."""
     alone = replace(plan, clusters=(replace(cluster, steps=tuple(steps), changes=changes),))
     told = plan_json(alone)["summary"]
     return _Counts(told["add"] - told["own"], told["change"], told["delete"])
 
 
 def _steps_of(flow: str, plan: Plan, cluster: ClusterPlan) -> list[Step]:
-    """Return the steps that are made for one flow: those that say so."""
+    """Return the steps of one flow."""
     (told,) = plan_json(replace(plan, clusters=(cluster,)))["clusters"]
     return [step for step, said in zip(cluster.steps, told["steps"], strict=True) if said.get("flow") == flow]

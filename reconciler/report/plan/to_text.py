@@ -126,7 +126,7 @@ def _settings_of(topics: int, settings: Sequence[TopicSetting]) -> Iterator[Line
 
 
 def _topics_changed(changes: Sequence[TopicChange]) -> Iterator[Line]:
-    """Yield what changes of topics that are there; topics of which the same changes are told together."""
+    """Yield what changes of topics that are there; topics with the same changes are printed together."""
     rows = []
     for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
         rows.append(GroupRow(tuple(row for step in steps for row in _change(step)), name))
@@ -147,7 +147,7 @@ def _change(step: TopicChange) -> Iterator[tuple[str, str, str]]:
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[Line]:
-    """Yield what changes against the declaration that is in force, of flows and of what else it says."""
+    """Yield what changes against the declaration that is in force, of flows and of its other parts."""
     for group in folded(GroupRow((one.subject, one.fate, fate(one), one.fields), one.name) for one in changes):
         subject, does, said, fields = group.what
         if said:
@@ -163,7 +163,7 @@ def _changes(changes: Sequence[Change]) -> Iterator[Line]:
 
 
 def _acls(cluster: ClusterPlan) -> Iterator[Line]:
-    """Yield who is allowed or denied what from now on, what is alike for several together."""
+    """Yield new permissions and denials of principals; equal ones are printed together."""
     groups = access_groups(step for step in cluster.steps if isinstance(step, AclChange))
     made = new_topics(cluster.steps).get(cluster.alias, frozenset())
     whom = [", ".join(shown(one, WIDEST) for one in group.dims[1]) for group in groups]
@@ -249,7 +249,7 @@ def _not_started(topics: Sequence[NotStarted]) -> Iterator[Line]:
 
 
 def _notices(mark: str, style: str, kind: str, notices: Sequence[Notice]) -> Iterator[Line]:
-    """Yield notices; those that say the same are one, with all that they are about."""
+    """Yield notices; those with the same text are one, with all their subjects."""
     for group in notice_groups(("", one) for one in notices):
         if len(group.names) == 1:
             yield _head(mark, style, kind, f"{group.names[0]}   {group.what}")

@@ -21,8 +21,8 @@ class LagRow:
 
     Attributes:
         flow: name of the flow.
-        is_live: whether its task runs; what others said last may be long past.
-        partition: what its task said.
+        is_live: whether its task runs; other reports may be old.
+        partition: the last report of its task.
     """
 
     flow: str
@@ -35,7 +35,7 @@ def lag_rows(
 ) -> list[LagRow]:
     """Return the partitions of `flows`, those first of which most is missing.
 
-    First those whose lag nobody knows, then by the age of the oldest record still to copy, then by the number of
+    First those with an unknown lag, then by the age of the oldest record still to copy, then by the number of
     records.
 
     Args:

@@ -63,7 +63,7 @@ class Screen:
 
 
 class LiveView:
-    """Shows what tasks say. Use it as a context manager around the time of watching.
+    """Shows the reports of tasks. Use it as a context manager around the time of watching.
 
     Args:
         console: where to.
@@ -91,7 +91,7 @@ class LiveView:
             self._live.stop()
 
     def show(self, statuses: Sequence[TaskStatus]) -> None:
-        """Show the newest words of all tasks; while none has spoken, how long Spark has been starting."""
+        """Show the newest reports of all tasks; before the first, how long Spark has been starting."""
         if all(status.starting for status in statuses):
             self._show_start()
             return

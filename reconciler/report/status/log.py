@@ -1,4 +1,4 @@
-"""Lines of a log: one event in one line, with its time and level, as text or as JSON. `cli/log` says what goes in.
+"""Lines of a log: one event in one line, with its time and level, as text or as JSON. `cli/log` writes the events.
 
     2026-11-26T08:55:02Z INFO us-east-eu-west running 2,022 rec/s 0.3 MB/s lag 0 records p99 9 ms
     {"time":"2026-11-26T08:55:02Z","level":"INFO","flow":"us-east-eu-west","message":"running …","state":"running", …}
@@ -25,7 +25,7 @@ _COLOURS: Mapping[Level, str] = {"DEBUG": "dim", "INFO": "dim", "WARNING": "yell
 
 @dataclass(frozen=True)
 class Event:
-    """What one line says.
+    """The content of one line.
 
     Attributes:
         message: in words.

@@ -32,7 +32,7 @@ def state_of(
     Args:
         held: the words of live processes that run no task of it.
         tasks: the words of its tasks.
-        partitions: what they say of these.
+        partitions: their reports of these.
         now: seconds since 1970.
     """
     states = {partition.state for partition in partitions}
@@ -41,7 +41,7 @@ def state_of(
     if any(word.failing for word in held):
         return "degraded"
     if not live and not {word.run for word in held} & {task.run for task in silent}:
-        # Tasks of former runs are nobody's trouble any more.
+        # Tasks of former runs do not count.
         return "waiting" if held else "not running" if not tasks else "lost" if silent else "stopped"
     if not live:
         return "lost"
@@ -57,7 +57,7 @@ def state_of(
 
 
 def unheard(tasks: Sequence[TaskStatus], now: float) -> int:
-    """Return how many tasks of the runs that live have not said anything yet."""
+    """Return the number of tasks of live runs that have not reported yet."""
     # Counted, and not gone through: how many there are is what words say.
     expected: dict[str, int] = {}
     for task in tasks:
@@ -68,7 +68,7 @@ def unheard(tasks: Sequence[TaskStatus], now: float) -> int:
 
 
 def waiting_for(state: FlowState, spoke: Iterable[TaskStatus], partitions: Iterable[PartitionStatus]) -> str | None:
-    """Return what a flow waits for: as its tasks and processes say, or its partitions."""
+    """Return what a flow waits for, from its tasks and processes, or from its partitions."""
     said = next((word.waiting for word in spoke if word.waiting), None)
     if said is not None or state != "waiting":
         return said

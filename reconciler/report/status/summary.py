@@ -1,4 +1,4 @@
-"""What running flows say, summed up by flow, and as lines for people. `status`, `replicate` and the demo print it.
+"""Status of running flows, summed up by flow and as lines of text; `status`, `replicate` and the demo print it.
 
 Everything here comes from `TaskStatus` values; nothing is asked of a cluster. `status_json` writes the same as JSON.
 """
@@ -53,8 +53,8 @@ class GroupsSummary:
 
     Attributes:
         count: how many were there at the last look; None while that is not known.
-        seconds: since the last look; None where nobody has looked, or this user may not read it.
-        late: whether that is longer than it should be, or nobody has looked while the flow ran for so long.
+        seconds: since the last run of the checkpoint service; None if there was none, or it cannot be read.
+        late: whether that is longer than it should be, or there was no run while the flow ran that long.
     """
 
     count: int | None = None
@@ -87,15 +87,15 @@ class FlowSummary:
         waiting: what it waits for, if it has no partitions.
         failing: why its process cannot keep its tasks alive, if it cannot.
         silent_seconds: since its last word.
-        tasks: how many tasks speak.
+        tasks: number of tasks that report.
         silent_tasks: how many fell silent without a last word.
-        unheard_tasks: how many of the runs that live have not said anything yet.
-        partitions: all of them, with what each says.
-        in_force: which declaration is in force at the target; None where none is, or nobody asked.
+        unheard_tasks: number of tasks of live runs that have not reported yet.
+        partitions: all of them, with their status.
+        in_force: which declaration is in force at the target; None if there is none, or it was not read.
         digests: of the declarations that live processes have, by run.
-        is_failed_over: whether its file or a record at the target says that it is failed over.
-        failed_over: that record; None where none is, or nobody asked.
-        groups: how its groups are looked after; None where it takes none along, or nobody asked.
+        is_failed_over: whether it is failed over, by its file or by a record at the target.
+        failed_over: that record; None if there is none, or it was not read.
+        groups: how its groups are looked after; None if it declares none, or it was not read.
         is_enabled: whether its file enables it.
         pauses: what is paused of it where nothing runs it, with who has paused it and when.
     """
@@ -141,7 +141,7 @@ def summarise(
     """Put the tasks' words together, flow by flow, in the order of `flows`.
 
     Args:
-        flows: the flows to tell of.
+        flows: the flows to report.
         statuses: the newest word of each task; several runs of one flow are counted together.
         now: seconds since 1970.
         in_force: by target, which declaration is in force there.
@@ -201,7 +201,7 @@ def _ran_for(flow: Flow, statuses: Iterable[TaskStatus], now: float) -> float:
 def _groups(flow: Flow, last_looks: Mapping[str, LastLook | None], ran_for: float, now: float) -> GroupsSummary:
     last = last_looks.get(flow.name)
     if last is None:
-        # Where it cannot be read nobody knows.
+        # Unknown if it cannot be read.
         return GroupsSummary(late=flow.name not in last_looks and ran_for > flow.groups.longest_silence)
     silent = max(0.0, now - last.time)
     return GroupsSummary(last.groups, silent, silent > flow.groups.longest_silence)
@@ -215,7 +215,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
     lags = [partition.lag for partition in partitions if partition.lag is not None]
     live = [task for task in tasks if task.is_live(now)]
     state = state_of(held, tasks, partitions, now)
-    # What its process says is no word of a task.
+    # A report of its process is not one of a task.
     spoke = tasks if state == "lost" else [*held, *tasks]
     histogram = merged(task.latency for task in live)
     return FlowSummary(
@@ -249,7 +249,7 @@ def _troubled(partitions: Sequence[PartitionStatus], state: FlowState) -> tuple[
     if state == "stopped":
         # Its run has ended as it was asked to: nothing waits any more.
         partitions = [partition for partition in partitions if partition.state is not PartitionState.WAITING]
-    # A flow that is paused as a whole says so in one line.
+    # A flow that is paused as a whole has one line.
     names_paused = any(partition.state is not PartitionState.PAUSED for partition in partitions)
     return tuple(p for p in partitions if p.reason or (names_paused and p.state is PartitionState.PAUSED))
 
@@ -320,7 +320,7 @@ def _flow_line(summary: FlowSummary, width: int) -> Line:
 
 
 def flow_words(summary: FlowSummary) -> str:
-    """Return what the line of a flow says behind its name, as plain words."""
+    """Return the line of a flow after its name, as plain text."""
     return " ".join(_flow_line(summary, 0).plain.removeprefix(Line(_route(summary)).plain).split())
 
 

@@ -1,4 +1,4 @@
-"""What running flows say, as JSON, in the shapes that docs/reference/status.md describes: for `status` and `lag`."""
+"""Status of running flows as JSON, in the shapes that docs/reference/status.md describes: for `status` and `lag`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Measured numbers as people read them: counts, ages, latencies, rates. `-` stands for what nobody knows."""
+"""Measured numbers as people read them: counts, ages, latencies, rates. `-` stands for an unknown value."""
 
 from __future__ import annotations
 
 UNKNOWN = "-"
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _SECOND = 1_000
-# Between these, a tenth of a second says something.
+# Between these, tenths of a second are shown.
 _TENTHS_FROM, _TENTHS_TO = 0.05, 9.95
 
 

@@ -74,7 +74,7 @@ class Section:
     Attributes:
         title: Markdown.
         entries: in their order.
-        is_vital: whether whoever decides must see all of it.
+        is_vital: whether it is never shortened, as it is needed for a decision.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The words that all printers of plans share, so that text and Markdown never tell it differently."""
+"""Wording that all printers of plans share, so that text and Markdown are the same."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def field_change(change: FieldChange) -> str:
 
 
 def fate(change: Change) -> str:
-    """Return what becomes of a flow, in words that follow its name; nothing where its fields tell."""
+    """Return what a plan does with a flow, in words after its name; empty if its fields show it."""
     return {"begins": "begins", "ends": f"ends   {change.why}", "changes": ""}[change.fate]
 
 
