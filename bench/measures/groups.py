@@ -20,7 +20,7 @@ from bench.reports.table import machine_lines, table
 from bench.workload.load import Load, produce
 from bench.workload.topics import create
 from reconciler.checkpoints.groups.groups import Groups
-from reconciler.checkpoints.service.rounds import Round, Rounds
+from reconciler.checkpoints.service.rounds import RoundResult, Rounds
 from reconciler.declare import load
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
 from reconciler.model.base.errors import EnvironmentFault, Problem
@@ -67,7 +67,7 @@ class Measured:
     name: str
     seconds: float
     cpu: float
-    done: Round
+    done: RoundResult
 
 
 def groups(number: int, partitions: int, offsets: str, say: Callable[[str], None]) -> tuple[Measured, ...]:

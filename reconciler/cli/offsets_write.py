@@ -39,7 +39,7 @@ from reconciler.model.declared.topology import Topology
 if TYPE_CHECKING:
     from reconciler.checkpoints.groups.files import OffsetFile
     from reconciler.checkpoints.groups.groups import Groups
-    from reconciler.checkpoints.groups.moves import MoveTerms, Planned
+    from reconciler.checkpoints.groups.moves import MoveTerms, PlannedMoves
     from reconciler.checkpoints.groups.positions import Positions
     from reconciler.model.offsets.committed import Asked, Kind, Log, Move, MovedOffset
 
@@ -157,12 +157,12 @@ def import_(
 
 def _works(
     topology: Topology, cluster: str | None, found: OffsetFile, terms: MoveTerms
-) -> tuple[list[tuple[Planned, Write]], list[Problem]]:
+) -> tuple[list[tuple[PlannedMoves, Write]], list[Problem]]:
     """Return the work of a file, by group's cluster or by flow, and a problem for each flow that is not declared."""
     if cluster is not None:
         groups = _OfGroups(topology, cluster, terms)
         return [(groups.plan(found.asked), groups.write)], []
-    works: list[tuple[Planned, Write]] = []
+    works: list[tuple[PlannedMoves, Write]] = []
     problems: list[Problem] = []
     names = [flow.name for flow in topology.flows]
     for name in dict.fromkeys(one.owner for one in found.asked):
@@ -195,7 +195,7 @@ class _OfGroups:
         logs = _logs(self._groups.partitions.get(topic, 0), topic, numbers)
         return place.asked(self._groups, group, logs, f"{self._groups.cluster.where}, group {group}")
 
-    def plan(self, asked: Sequence[Asked]) -> Planned:
+    def plan(self, asked: Sequence[Asked]) -> PlannedMoves:
         """Return what would be written."""
         from reconciler.checkpoints.groups.moves import plan_for_groups
 
@@ -224,7 +224,7 @@ class _OfFlow:
         logs = _logs(self._positions.partitions(topic), topic, numbers)
         return place.asked(self._positions.source, flow, logs, f"flow {flow}")
 
-    def plan(self, asked: Sequence[Asked]) -> Planned:
+    def plan(self, asked: Sequence[Asked]) -> PlannedMoves:
         """Return what would be written."""
         from reconciler.checkpoints.groups.moves import plan_for_flow
 
@@ -319,7 +319,7 @@ def _place(to: str) -> _Place:
 def _carry_out(
     topology: Topology,
     kind: Kind,
-    works: Sequence[tuple[Planned, Write]],
+    works: Sequence[tuple[PlannedMoves, Write]],
     found: Sequence[Problem],
     manner: _Manner,
 ) -> None:

@@ -36,7 +36,7 @@ _GROUPS_AT_ONCE = 100
 _COMMITS_AT_ONCE = 64
 
 
-class _Line(NamedTuple):
+class _Connection(NamedTuple):
     """A connection to a cluster, on a loop of its own."""
 
     loop: Loop
@@ -75,7 +75,7 @@ def kinds(cluster: Cluster, nodes: Collection[int]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
 
-    async def ask(line: _Line) -> None:
+    async def ask(line: _Connection) -> None:
         async def ask_one(node: int) -> None:
             listed = await when_ready(
                 line.loop, partial(groups.listed, line.wire, node), COORDINATOR_NOT_READY, _SECONDS
@@ -97,7 +97,7 @@ def committed(cluster: Cluster, names: Sequence[str]) -> dict[str, Found]:
     """
     found: dict[str, Found] = {}
 
-    async def ask(line: _Line) -> None:
+    async def ask(line: _Connection) -> None:
         async def ask_one(question: tuple[int, Sequence[str]]) -> None:
             found.update(await groups.committed(line.wire, *question))
 
@@ -125,7 +125,7 @@ def commit(cluster: Cluster, what: Committer) -> dict[str, Exception]:
     """
     wrong: dict[str, Exception] = {}
 
-    async def write(line: _Line) -> None:
+    async def write(line: _Connection) -> None:
         async def write_one(group: str) -> None:
             done: list[Log] = []
             try:
@@ -157,7 +157,7 @@ async def _commit(wire: Wire, group: str, portion: Mapping[Log, CommittedPositio
     return codes
 
 
-async def _coordinators(line: _Line, names: Sequence[str], found: dict[str, Found]) -> dict[str, int]:
+async def _coordinators(line: _Connection, names: Sequence[str], found: dict[str, Found]) -> dict[str, int]:
     """Return the coordinators of groups; a group without one gets its error in `found`. Lookups share a request."""
     nodes: dict[str, int] = {}
 
@@ -185,9 +185,9 @@ def _is_not_yet(answer: Found | None) -> bool:
 # --- how it is run ---------------------------------------------------------------------------------------------------
 
 
-def _run(cluster: Cluster, work: Callable[[_Line], Awaitable[None]]) -> None:
+def _run(cluster: Cluster, work: Callable[[_Connection], Awaitable[None]]) -> None:
     loop = Loop()
-    line = _Line(loop, Wire(loop, cluster, "anabranch-offsets", _SECONDS))
+    line = _Connection(loop, Wire(loop, cluster, "anabranch-offsets", _SECONDS))
 
     async def connected() -> None:
         await line.wire.connect()
@@ -201,7 +201,7 @@ def _run(cluster: Cluster, work: Callable[[_Line], Awaitable[None]]) -> None:
 
 
 async def _side_by_side(
-    line: _Line, items: Sequence[Item], work: Callable[[Item], Awaitable[None]], at_once: int = 16
+    line: _Connection, items: Sequence[Item], work: Callable[[Item], Awaitable[None]], at_once: int = 16
 ) -> None:
     """Do some work for each item, for several at a time; raise what any of them raised."""
     waiting, bell = list(reversed(items)), line.loop.bell()

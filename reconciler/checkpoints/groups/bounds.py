@@ -49,7 +49,7 @@ class Topic(NamedTuple):
     partitions: int
 
 
-class Asker:
+class ClusterLookup:
     """Reads topics and log bounds of one cluster.
 
     Args:

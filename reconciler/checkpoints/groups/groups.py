@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from reconciler.checkpoints.groups import asking
-from reconciler.checkpoints.groups.bounds import Asker
+from reconciler.checkpoints.groups.bounds import ClusterLookup
 from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, together
 from reconciler.model.base.suggestions import did_you_mean
 from reconciler.model.declared.cluster import Cluster
@@ -67,14 +67,14 @@ class Groups:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._asker = Asker(cluster, _ANSWER_SECONDS)
+        self._lookup = ClusterLookup(cluster, _ANSWER_SECONDS)
         self._nodes: tuple[int, ...] = ()
         self.partitions: dict[str, int] = {}
         self.refresh()
 
     def refresh(self) -> None:
         """Read the brokers and topics again; errors as those of the class."""
-        metadata = self._asker.metadata(_CONNECT_SECONDS)
+        metadata = self._lookup.metadata(_CONNECT_SECONDS)
         if other := self.cluster.other_cluster(metadata.cluster_id):
             raise Refused(other)
         self._nodes = tuple(metadata.brokers)
@@ -82,7 +82,7 @@ class Groups:
 
     def close(self) -> None:
         """Close the connection."""
-        self._asker.close()
+        self._lookup.close()
 
     # --- which there are ---------------------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Groups:
             EnvironmentFault: AB313, with every topic that we may not DESCRIBE.
             Unreachable: AB310, no answer.
         """
-        return self._asker.bounds(self._known(logs))
+        return self._lookup.bounds(self._known(logs))
 
     def ids(self, topics: Iterable[str]) -> dict[str, str | None]:
         """Return the ids of topics, None where the brokers have none; topics that are not there are left out.
@@ -215,7 +215,7 @@ class Groups:
             EnvironmentFault: AB313, with the topic that our user may not DESCRIBE.
             Unreachable: AB310, no answer.
         """
-        return {name: topic.topic_id for name, topic in self._asker.topics(sorted(set(topics))).items()}
+        return {name: topic.topic_id for name, topic in self._lookup.topics(sorted(set(topics))).items()}
 
     def at_time(self, logs: Iterable[Log], milliseconds: int) -> dict[Log, int | None]:
         """Return the first offset of each log whose record is not older than a time, None where all are older.
@@ -230,7 +230,7 @@ class Groups:
             EnvironmentFault: AB313, with every topic that we may not DESCRIBE.
             Unreachable: AB310, no answer.
         """
-        return self._asker.at_time(self._known(logs), milliseconds)
+        return self._lookup.at_time(self._known(logs), milliseconds)
 
     def without_leader(self, log: Log) -> Problem:
         """Return the problem that a partition has no leader."""

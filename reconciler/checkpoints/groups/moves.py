@@ -25,7 +25,7 @@ class MoveTerms:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedMoves:
     """What would be written.
 
     Attributes:
@@ -37,7 +37,7 @@ class Planned:
     problems: tuple[Problem, ...]
 
 
-def plan_for_groups(groups: Groups, asked: Sequence[Asked], terms: MoveTerms) -> Planned:
+def plan_for_groups(groups: Groups, asked: Sequence[Asked], terms: MoveTerms) -> PlannedMoves:
     """Return what would be committed for groups of a cluster.
 
     Raises:
@@ -50,7 +50,7 @@ def plan_for_groups(groups: Groups, asked: Sequence[Asked], terms: MoveTerms) ->
     there = sorted({one.owner for one in asked} & kinds.keys() - refused.keys())
     before = {(one.group, one.topic, one.partition): one.offset for one in groups.committed(there)}
     moves, outside = _moves(groups, usable, terms, lambda one: before.get((one.owner, *one.log)))
-    return Planned(tuple(moves), (*refused.values(), *wrong, *outside))
+    return PlannedMoves(tuple(moves), (*refused.values(), *wrong, *outside))
 
 
 def _refused(groups: Groups, asked: Sequence[Asked], kinds: Mapping[str, str], terms: MoveTerms) -> dict[str, Problem]:
@@ -65,7 +65,7 @@ def _refused(groups: Groups, asked: Sequence[Asked], kinds: Mapping[str, str], t
     return found
 
 
-def plan_for_flow(positions: Positions, asked: Sequence[Asked], terms: MoveTerms) -> Planned:
+def plan_for_flow(positions: Positions, asked: Sequence[Asked], terms: MoveTerms) -> PlannedMoves:
     """Return what would be committed as positions of a flow.
 
     Raises:
@@ -87,7 +87,7 @@ def plan_for_flow(positions: Positions, asked: Sequence[Asked], terms: MoveTerms
     moves, outside = _moves(positions.source, usable, terms, lambda one: found[one.log].offset)
     if (running := positions.running()) is not None:
         problems.append(running)
-    return Planned(tuple(with_notes(positions, moves, found)), tuple(problems + wrong + outside))
+    return PlannedMoves(tuple(with_notes(positions, moves, found)), tuple(problems + wrong + outside))
 
 
 def write_for_groups(groups: Groups, moves: Sequence[Move]) -> MovedOffset:

@@ -31,7 +31,7 @@ _TLS_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
 
 
 @dataclass(frozen=True)
-class Given(Cluster):
+class SettingsCluster(Cluster):
     """A cluster that is given by settings of confluent-kafka alone.
 
     Attributes:
@@ -41,7 +41,7 @@ class Given(Cluster):
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def by(cls, settings: Mapping[str, Any]) -> Given:
+    def by(cls, settings: Mapping[str, Any]) -> SettingsCluster:
         """Return the cluster that some settings of confluent-kafka are of.
 
         Raises:
@@ -101,7 +101,7 @@ class MirrorClient:
         clusters: Collection[str] | None = None,
         timeout: float = DEFAULT_SECONDS,
     ) -> None:
-        self._cluster = cluster if isinstance(cluster, Cluster) else Given.by(cluster)
+        self._cluster = cluster if isinstance(cluster, Cluster) else SettingsCluster.by(cluster)
         self._names = MirrorTopicNames(
             policies or (ReplicationPolicy(),), None if clusters is None else tuple(clusters)
         )

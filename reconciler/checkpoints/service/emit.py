@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from reconciler.checkpoints.groups.bounds import Asker
+from reconciler.checkpoints.groups.bounds import ClusterLookup
 from reconciler.checkpoints.mirrormaker import reading
 from reconciler.checkpoints.mirrormaker.formats import (
     BLANK,
@@ -58,14 +58,14 @@ class CheckpointWriter:
         self._timeout = timeout
         self.topic = checkpoints_topic(source, separator)
         self._journal = Journal(cluster, JournalTopic(self.topic, _CHECKPOINTS), timeout)
-        self._asker = Asker(cluster, timeout)
+        self._lookup = ClusterLookup(cluster, timeout)
         self._known: dict[CheckpointKey, Checkpoint] | None = None
         # The topic's id, and its end behind what we know.
         self._seen: tuple[str | None, int] | None = None
 
     def close(self) -> None:
         """Close the connection."""
-        self._asker.close()
+        self._lookup.close()
 
     @property
     def known(self) -> Mapping[CheckpointKey, Checkpoint]:
@@ -80,8 +80,8 @@ class CheckpointWriter:
             EnvironmentFault: AB311, it cannot be made; AB313, it may not be read.
         """
         made = self._journal.ensure()
-        topic = self._asker.topics([self.topic]).get(self.topic)
-        bounds = self._asker.bounds([(self.topic, 0)]).get((self.topic, 0))
+        topic = self._lookup.topics([self.topic]).get(self.topic)
+        bounds = self._lookup.bounds([(self.topic, 0)]).get((self.topic, 0))
         seen = None if topic is None or bounds is None else (topic.topic_id, bounds.end)
         if self._known is None or seen is None or seen != self._seen:
             # What comes while it is read is read once more.

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from confluent_kafka import Message
 
-from reconciler.checkpoints.groups.bounds import Asker
+from reconciler.checkpoints.groups.bounds import ClusterLookup
 from reconciler.checkpoints.mirrormaker.formats import FLOW_HEADER, GROUPS_HEADER, TOPOLOGY_HEADER, read_heartbeat
-from reconciler.checkpoints.translation.walk import Walker
+from reconciler.checkpoints.translation.walk import RecordReader
 from reconciler.model.base.shape import TIME, WORD, decimal
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.groups import LastLook
@@ -39,8 +39,8 @@ class LastLooks:
         self._cluster = cluster
         self._topology = topology
         self._reader: StatusReader | None = None
-        self._asker = Asker(cluster, seconds)
-        self._walker = Walker(cluster, committed=False, seconds=seconds, may_pass=True)
+        self._lookup = ClusterLookup(cluster, seconds)
+        self._record_reader = RecordReader(cluster, committed=False, seconds=seconds, may_pass=True)
         # By topology (None where a former release did not write it) and flow.
         self._found: dict[tuple[str | None, str], LastLook] = {}
         self._of_others: frozenset[str] | None = None
@@ -81,8 +81,8 @@ class LastLooks:
         return {flow: look for flow, look in former.items() if flow not in others} | ours
 
     def _hear(self) -> None:
-        seen = self._asker.topics([HEARTBEATS]).get(HEARTBEATS)
-        bounds = None if seen is None else self._asker.bounds([_LOG]).get(_LOG)
+        seen = self._lookup.topics([HEARTBEATS]).get(HEARTBEATS)
+        bounds = None if seen is None else self._lookup.bounds([_LOG]).get(_LOG)
         if seen is None or seen.topic_id != self._topic_id or (bounds is not None and self._at > bounds.end):
             self._found, self._at = {}, 0
             self._topic_id = None if seen is None else seen.topic_id
@@ -90,7 +90,7 @@ class LastLooks:
             return
         self._at = max(self._at, bounds.start)
         if self._at < bounds.end:
-            for message in self._walker.messages(*_LOG, self._at):
+            for message in self._record_reader.messages(*_LOG, self._at):
                 if message.error() is None:
                     self._take(message)
                 # The last message is the offset that is reached, and no record.
@@ -112,7 +112,7 @@ class LastLooks:
 
     def close(self) -> None:
         """Close the connections."""
-        self._asker.close()
-        self._walker.close()
+        self._lookup.close()
+        self._record_reader.close()
         if self._reader is not None:
             self._reader.close()

@@ -15,7 +15,7 @@ from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.groups.retention import retention_seconds
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
-from reconciler.checkpoints.service.syncing import GroupStanding, Settled
+from reconciler.checkpoints.service.syncing import GroupStanding, SyncedOffsets
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
@@ -32,7 +32,7 @@ _PER_RETENTION = 3
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundResult:
     """What one round did.
 
     Attributes:
@@ -79,7 +79,7 @@ class Rounds:
         self._look = LookWriter(target, topology, flow.name)
         # By alias; made in the first round that needs them.
         self._groups: dict[str, Groups] = {}
-        self._settled = Settled()
+        self._synced = SyncedOffsets()
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
@@ -91,7 +91,7 @@ class Rounds:
         for one in self._groups.values():
             one.close()
 
-    def round(self) -> Round:
+    def round(self) -> RoundResult:
         """Translate all groups of the flow once.
 
         Raises:
@@ -106,18 +106,18 @@ class Rounds:
         checkpoints, unknown, closed = self._translated([one for one in told if self._takes(one.topic)])
         # Another process may have been the leader, or count itself so; other flows write there, too.
         known, standing = self._writer.known, self._writer.refresh()
-        self._settled.forget(known, standing)
-        self._settled.learn(standing)
+        self._synced.forget(known, standing)
+        self._synced.learn(standing)
         written = self._writer.emit(checkpoints)
         taken_back, unseen = self._take_back(there, kinds.keys(), {one.key for one in checkpoints}, unknown, hidden)
         standing = self._writer.standing()
-        self._settled.forget(standing, standing)
+        self._synced.forget(standing, standing)
         alone, shared = self._not_shared(checkpoints)
         done, present, failed = self._commit(alone)
         now = time.time()
         self._heart.beat(int(now * 1_000), len(groups))
         self._look.write(LastLook(now, len(groups)))
-        return Round(
+        return RoundResult(
             groups=len(groups),
             positions=len(checkpoints),
             unknown=unknown,
@@ -242,9 +242,7 @@ class Rounds:
         moves: dict[str, list[Move]] = {}
         lacking: set[CheckpointKey] = set()
         for one in checkpoints:
-            standing = GroupStanding(
-                one.upstream, one.downstream, self._settled.before(one.key), committed.get(one.key)
-            )
+            standing = GroupStanding(one.upstream, one.downstream, self._synced.before(one.key), committed.get(one.key))
             if standing.is_to_move:
                 lacking.add(one.key)
             if standing.is_to_move or self._is_to_renew(one, standing):
@@ -265,7 +263,7 @@ class Rounds:
         self._committed_at |= dict.fromkeys(keys, now)
         lacking -= keys
         for one in checkpoints:
-            self._settled.note(one.key, one.upstream, is_in_line=one.key not in lacking)
+            self._synced.note(one.key, one.upstream, is_in_line=one.key not in lacking)
         present = tuple(sorted({move.owner for move, problem in failed.items() if problem.code == HAS_MEMBERS}))
         others = (problem for problem in failed.values() if problem.code != HAS_MEMBERS)
         return len(done), present, (*hidden.values(), *dict.fromkeys(others))

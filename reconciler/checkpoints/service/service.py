@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from reconciler.checkpoints.service.emit import HeartbeatWriter
 from reconciler.checkpoints.service.leadership import Leadership
-from reconciler.checkpoints.service.rounds import Round, Rounds
+from reconciler.checkpoints.service.rounds import RoundResult, Rounds
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.replicator.driver.periodic import Periodic
@@ -36,7 +36,7 @@ class CheckpointService(Periodic):
         topology: Topology,
         flow: Flow,
         warn: Callable[[str], None],
-        seen: Callable[[Round], None] = lambda one: None,
+        seen: Callable[[RoundResult], None] = lambda one: None,
     ) -> None:
         super().__init__("groups", flow.name, warn, _END_PATIENCE)
         source, target = (topology.clusters[alias] for alias in (flow.source, flow.target))

@@ -18,8 +18,8 @@ class GroupStanding:
     Attributes:
         upstream: what the group has committed at the source now.
         downstream: the offset of the same record at the target, within the copy.
-        before: what it had committed at the source when the target was last in line with it, from `Settled`; None where
-            that is not known.
+        before: what it had committed at the source when the target was last in line with it, from `SyncedOffsets`;
+            None where that is not known.
         committed: what the group has committed at the target; None where nothing.
     """
 
@@ -41,7 +41,7 @@ class GroupStanding:
         return went_back and self.downstream < self.committed
 
 
-class Settled:
+class SyncedOffsets:
     """The source offsets of groups when their commits at the target were last in line, or rightly left as they are.
 
     Between that moment and now a group has gone back or has not, however many rounds there were: a commit that the

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable
 
 from confluent_kafka import Message
 
-from reconciler.checkpoints.groups.bounds import Asker
+from reconciler.checkpoints.groups.bounds import ClusterLookup
 from reconciler.checkpoints.translation.runs import PairedRuns, Point
-from reconciler.checkpoints.translation.walk import Walker
+from reconciler.checkpoints.translation.walk import RecordReader
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import syncs_topic
 from reconciler.model.offsets.committed import Log
@@ -30,7 +30,7 @@ _PATIENCE = 3.0
 _PAUSE = 0.05
 
 
-class _Copy:
+class _CopySyncs:
     """The runs of one partition, and the syncs of its newest transaction so far."""
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class SyncHistory:
         self.topic = syncs_topic(source)
         self.is_behind = False
         self._target = target
-        self._asker = Asker(target, seconds)
-        self._walker = Walker(target, committed=True, seconds=seconds, may_pass=True)
-        self._copies: dict[Log, _Copy] = {}
+        self._lookup = ClusterLookup(target, seconds)
+        self._record_reader = RecordReader(target, committed=True, seconds=seconds, may_pass=True)
+        self._copies: dict[Log, _CopySyncs] = {}
         self._topic_id: str | None = None
         self._at = 0
 
@@ -117,12 +117,12 @@ class SyncHistory:
         """
         for copy in self._copies.values():
             copy.runs.doubt()
-        seen = self._asker.topics([self.topic]).get(self.topic)
+        seen = self._lookup.topics([self.topic]).get(self.topic)
         if seen is None:
             self._forget(None)
             return
         log = self.topic, 0
-        if (bounds := self._asker.bounds([log]).get(log)) is None:
+        if (bounds := self._lookup.bounds([log]).get(log)) is None:
             raise unreachable(self._target, f"{self.topic}/0 has no leader")
         start, end = bounds.start, bounds.end
         if seen.topic_id != self._topic_id or self._at > end:
@@ -130,7 +130,7 @@ class SyncHistory:
         self._at = max(self._at, start)
         deadline = time.monotonic() + _PATIENCE
         while self._at < end:
-            self._read(self._walker.messages(self.topic, 0, self._at))
+            self._read(self._record_reader.messages(self.topic, 0, self._at))
             if self._at >= end or time.monotonic() > deadline:
                 break
             time.sleep(_PAUSE)
@@ -158,10 +158,10 @@ class SyncHistory:
                 continue
             log = sync.topic, sync.partition
             if log not in self._copies:
-                self._copies[log] = _Copy()
+                self._copies[log] = _CopySyncs()
             self._copies[log].add(sync)
 
     def close(self) -> None:
         """Close the connections."""
-        self._asker.close()
-        self._walker.close()
+        self._lookup.close()
+        self._record_reader.close()

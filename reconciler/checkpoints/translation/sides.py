@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from reconciler.checkpoints.groups.bounds import Asker, Refusals, Topic
+from reconciler.checkpoints.groups.bounds import ClusterLookup, Refusals, Topic
 from reconciler.model.base.errors import Problem, together
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
@@ -46,8 +46,8 @@ class LogSides:
         self.closed: dict[str, Problem] = {}
         self._flow = flow
         self._reads_committed = flow.isolation_level == "read_committed"
-        self._source = None if source is None else Asker(source, seconds)
-        self._target = Asker(target, seconds)
+        self._source = None if source is None else ClusterLookup(source, seconds)
+        self._target = ClusterLookup(target, seconds)
         self._one_by_one = one_by_one
 
     def close(self) -> None:

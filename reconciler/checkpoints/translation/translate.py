@@ -18,7 +18,7 @@ from reconciler.checkpoints.translation.other_writers import fillers
 from reconciler.checkpoints.translation.runs import Behind, Between, Found, Point, RunPoint
 from reconciler.checkpoints.translation.sides import LogSides
 from reconciler.checkpoints.translation.unsynced import UnsyncedGaps
-from reconciler.checkpoints.translation.walk import Walker
+from reconciler.checkpoints.translation.walk import RecordReader
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
@@ -61,8 +61,8 @@ class Translator:
         self._most = most
         self._sides = LogSides(source, target, flow, _SECONDS, one_by_one=one_by_one)
         reads_committed = flow.isolation_level == "read_committed"
-        self._originals = None if source is None else Walker(source, committed=reads_committed, seconds=_SECONDS)
-        self._remotes = Walker(target, committed=True, seconds=_SECONDS)
+        self._originals = None if source is None else RecordReader(source, committed=reads_committed, seconds=_SECONDS)
+        self._remotes = RecordReader(target, committed=True, seconds=_SECONDS)
         self._gaps = UnsyncedGaps(flow, self._originals, self._remotes, most)
         self._history = SyncHistory(target, flow.source, _SECONDS)
         self._copies = Copies(target, topology)

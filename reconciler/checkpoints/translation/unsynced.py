@@ -6,7 +6,7 @@ import time
 
 from reconciler.checkpoints.translation.pairing import paired
 from reconciler.checkpoints.translation.runs import Between, PairedRun, Point
-from reconciler.checkpoints.translation.walk import TooFar, Walker
+from reconciler.checkpoints.translation.walk import RecordReader, TooManyRecords
 from reconciler.model.declared.flow import Flow
 from reconciler.model.offsets.committed import Log
 
@@ -24,7 +24,7 @@ class UnsyncedGaps:
         most: how many records of one partition are read at most.
     """
 
-    def __init__(self, flow: Flow, originals: Walker | None, remotes: Walker, most: int) -> None:
+    def __init__(self, flow: Flow, originals: RecordReader | None, remotes: RecordReader, most: int) -> None:
         self._flow = flow
         self._originals = originals
         self._remotes = remotes
@@ -49,7 +49,7 @@ class UnsyncedGaps:
             starts: where the logs of both sides begin.
 
         Raises:
-            AnabranchError: as `Walker.messages`.
+            AnabranchError: as `RecordReader.messages`.
         """
         if (log, gap) in self._in_vain:
             return None
@@ -76,5 +76,5 @@ class UnsyncedGaps:
         try:
             originals = self._originals.seen(*log, *here, self._most)
             return paired(gap, originals, self._remotes.seen(*remote, *there, self._most))
-        except TooFar:
+        except TooManyRecords:
             return None

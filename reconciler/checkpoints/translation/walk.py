@@ -32,11 +32,11 @@ _SETTINGS = {
 }
 
 
-class TooFar(Exception):
+class TooManyRecords(Exception):
     """More records would have to be read than the limit."""
 
 
-class Walker:
+class RecordReader:
     """Reads one cluster's partitions.
 
     Args:
@@ -105,7 +105,7 @@ class Walker:
         """Return the records of a partition, from one offset up to another, or up to the end as it is now.
 
         Raises:
-            TooFar: they are more than `most`.
+            TooManyRecords: they are more than `most`.
             AnabranchError: as `messages`.
         """
         found: list[SeenRecord] = []
@@ -113,7 +113,7 @@ class Walker:
             if message.error() is not None:
                 break
             if len(found) == most:
-                raise TooFar
+                raise TooManyRecords
             # Equal for equal records within this process.
             mark = hash((message.key(), message.value(), message.timestamp()[1]))
             found.append(SeenRecord(message.offset() or 0, mark))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
-from reconciler.checkpoints.translation.walk import Walker
+from reconciler.checkpoints.translation.walk import RecordReader
 from reconciler.model.base.shape import Misfit
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.offsets.committed import Log
@@ -67,8 +67,8 @@ class LogComparison:
     def __init__(self, source: Cluster, target: Cluster, seconds: float = _SECONDS) -> None:
         self._seconds = seconds
         self._source, self._target = source, target
-        self._here = Walker(source, committed=True, seconds=seconds)
-        self._there = Walker(target, committed=True, seconds=seconds)
+        self._here = RecordReader(source, committed=True, seconds=seconds)
+        self._there = RecordReader(target, committed=True, seconds=seconds)
 
     def __enter__(self) -> LogComparison:
         return self
@@ -129,7 +129,7 @@ class LogComparison:
         there = self._marks(self._target, self._there, pair.remote, (first + pair.shift, end + pair.shift))
         return here, {offset - pair.shift: mark for offset, mark in there.items()}
 
-    def _marks(self, cluster: Cluster, walker: Walker, log: Log, bounds: tuple[int, int]) -> dict[int, _Mark]:
+    def _marks(self, cluster: Cluster, walker: RecordReader, log: Log, bounds: tuple[int, int]) -> dict[int, _Mark]:
         found: dict[int, _Mark] = {}
         at, end = bounds
         deadline = time.monotonic() + self._seconds

@@ -19,8 +19,8 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
 
-from reconciler.checkpoints.groups.bounds import Asker
-from reconciler.checkpoints.translation.walk import Walker
+from reconciler.checkpoints.groups.bounds import ClusterLookup
+from reconciler.checkpoints.translation.walk import RecordReader
 from reconciler.failover.topics.record_store import Store, kept_headers, ready
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
@@ -86,12 +86,12 @@ def uncommitted(cluster: Cluster, parts: Collection[Part]) -> dict[Part, int]:
     As in `about`, more than a million offsets are not read.
 
     Raises:
-        AnabranchError: what `Walker.messages` raises.
+        AnabranchError: what `RecordReader.messages` raises.
     """
     sizes = {part: part.end - part.first for part in parts}
     if sum(sizes.values()) > _MOST_COUNTED:
         return sizes
-    walker = Walker(cluster, committed=False, seconds=SECONDS)
+    walker = RecordReader(cluster, committed=False, seconds=SECONDS)
     try:
         return {
             part: sum(
@@ -199,14 +199,14 @@ class _Reader:
         self._cluster = cluster
         self._ends = ends
         self._seconds = seconds
-        self._walker = Walker(cluster, committed=True, seconds=seconds)
+        self._record_reader = RecordReader(cluster, committed=True, seconds=seconds)
 
     def records(self, part: Part) -> Iterator[Message]:
         """Yield the records of a part."""
         at, end = self._ends[part]
         deadline = time.monotonic() + self._seconds
         while at < end:
-            for message in self._walker.messages(part.topic, part.partition, at, end):
+            for message in self._record_reader.messages(part.topic, part.partition, at, end):
                 offset = message.offset() or 0
                 if message.error() is not None:
                     # A new leader may report an earlier log end for a moment.
@@ -223,7 +223,7 @@ class _Reader:
             time.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
-        self._walker.close()
+        self._record_reader.close()
 
 
 @contextmanager
@@ -238,7 +238,7 @@ def _reading(cluster: Cluster, parts: Collection[Part], seconds: float) -> Itera
 def _readable(cluster: Cluster, parts: Collection[Part], seconds: float) -> dict[Part, tuple[int, int]]:
     """Return the first and end offset to read of each part, after transactions that are open in it have ended."""
     logs = {(part.topic, part.partition) for part in parts if part.first < part.end}
-    asker = Asker(cluster, cluster.clients.admin.patience(seconds))
+    asker = ClusterLookup(cluster, cluster.clients.admin.patience(seconds))
     deadline = time.monotonic() + seconds
     try:
         # ListOffsets leaves out topics that do not exist or are not visible.

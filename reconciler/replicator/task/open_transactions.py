@@ -30,7 +30,7 @@ LONGEST_OPEN = 900.0
 ASK_IDLE_EVERY = 300.0
 
 
-class SeenTransaction(NamedTuple):
+class StableEnd(NamedTuple):
     """A partition that is copied up to its last stable offset; times in monotonic seconds.
 
     Attributes:
@@ -45,10 +45,10 @@ class SeenTransaction(NamedTuple):
 
 
 # By run and flow, as rounds are shorter than a transaction may be open, and a worker may run another flow in between.
-_SEEN: dict[tuple[str, str], dict[Place, SeenTransaction]] = {}
+_SEEN: dict[tuple[str, str], dict[Place, StableEnd]] = {}
 
 
-def remembered(run: str, flow: str) -> dict[Place, SeenTransaction]:
+def remembered(run: str, flow: str) -> dict[Place, StableEnd]:
     """Return what this process has seen of a flow's partitions; callers update it."""
     return _SEEN.setdefault((run, flow), {})
 
@@ -70,7 +70,7 @@ class OpenTransactions:
         wire: Wire,
         bootstrap: Sequence[str],
         channels: Sequence[Channel],
-        seen: dict[Place, SeenTransaction],
+        seen: dict[Place, StableEnd],
     ) -> None:
         self._loop = loop
         self._wire = wire
@@ -113,7 +113,7 @@ class OpenTransactions:
             # Just opened, or behind: its end is not certain, or there is still something to copy.
             return False
         if seen is None or has_moved:
-            self._seen[channel.place] = SeenTransaction(channel.end, now)
+            self._seen[channel.place] = StableEnd(channel.end, now)
             return False
         return seen.held_since is not None or now - seen.at >= ASK_IDLE_EVERY
 
@@ -132,9 +132,9 @@ class OpenTransactions:
                 # It goes on.
                 continue
             if end <= channel.end:
-                self._seen[channel.place] = SeenTransaction(channel.end, now)
+                self._seen[channel.place] = StableEnd(channel.end, now)
             elif since is None:
-                self._seen[channel.place] = SeenTransaction(channel.end, now, now)
+                self._seen[channel.place] = StableEnd(channel.end, now, now)
             elif now - since >= LONGEST_OPEN:
                 late.append((channel, end))
         await self._loop.together(partial(self._tell, node, channel, end, now) for channel, end in late)

@@ -15,7 +15,7 @@ from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import QUEUE_BYTES, SLOW_BYTES, Channel
 from reconciler.replicator.transfer.fast_path import MUCH, FastPath, FastPathTerms, routes
 from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, FetchKey, FetchLanes
-from reconciler.replicator.transfer.pace import Effort, FetchRest, FetchSize, Pace
+from reconciler.replicator.transfer.pace import FetchRest, FetchSize, Pace, PartitionFetchSize
 from reconciler.replicator.transfer.preferred_replica import PreferredReplicas
 from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import BrokerError, ConnectionLost, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Loop, Wire
@@ -94,7 +94,9 @@ class Fetcher:
         # How many channels are read from its broker, over all lanes, and whether they are a crowd.
         self._led = 0
         self._is_crowded = False
-        self._effort: defaultdict[Channel, Effort] = defaultdict(lambda: Effort(SLOW_BYTES, self._most))
+        self._partition_sizes: defaultdict[Channel, PartitionFetchSize] = defaultdict(
+            lambda: PartitionFetchSize(SLOW_BYTES, self._most)
+        )
         self._linger = pace.linger
         self._rest = FetchRest(pace.linger, time.thread_time())
         # How many answers with a little came one right after the other.
@@ -261,7 +263,7 @@ class Fetcher:
             self._stirred.add(channel)
             at = time.monotonic()
             self._hand_over(answer, channel, asked_at, opening)
-            if self._effort[channel].was_long(len(answer.records), time.monotonic() - at):
+            if self._partition_sizes[channel].was_long(len(answer.records), time.monotonic() - at):
                 await self._loop.sleep(_BREATH)
             if answer.records:
                 served.append(channel)
@@ -344,7 +346,7 @@ class Fetcher:
             # A single channel gets the whole size: half of it would never count as full and let the size grow.
             share = self._size.bytes if self._asks.keys() <= {channel} else self._size.bytes // 2
             usual = max(_PARTITION_BYTES, share)
-            size = SLOW_BYTES if channel.is_slow else min(usual, self._effort[channel].bytes)
+            size = SLOW_BYTES if channel.is_slow else min(usual, self._partition_sizes[channel].bytes)
             size = min(size, self._most_of_one)
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask

@@ -146,7 +146,7 @@ class FetchSize(RequestSize):
         self.is_wide = False
 
 
-class Effort:
+class PartitionFetchSize:
     """The bytes to fetch of one partition: an answer that takes long to process delays the others and the lease.
 
     Args:

@@ -17,7 +17,7 @@ from reconciler.checkpoints.mirrormaker import reading
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint, newest
 from reconciler.checkpoints.service.emit import CheckpointWriter
 from reconciler.checkpoints.service.leadership import Leadership
-from reconciler.checkpoints.service.rounds import Round, Rounds
+from reconciler.checkpoints.service.rounds import RoundResult, Rounds
 from reconciler.checkpoints.service.service import looking_after_groups
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.declared.flow import Flow, OffsetsMode
@@ -99,7 +99,7 @@ class Pair:
         return [found[self.remote, number] for number in range(2)]
 
 
-def moved(done: Round) -> tuple[int, int, int]:
+def moved(done: RoundResult) -> tuple[int, int, int]:
     assert done.problems == ()
     return done.written, done.committed, done.taken_back
 

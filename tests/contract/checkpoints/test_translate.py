@@ -17,11 +17,11 @@ import pytest
 import typer
 from confluent_kafka import Producer
 
-from reconciler.checkpoints.groups.bounds import Asker, Refusals
+from reconciler.checkpoints.groups.bounds import ClusterLookup, Refusals
 from reconciler.checkpoints.translation import history, unsynced
 from reconciler.checkpoints.translation.pairing import SeenRecord
 from reconciler.checkpoints.translation.translate import Translator
-from reconciler.checkpoints.translation.walk import TooFar, Walker
+from reconciler.checkpoints.translation.walk import RecordReader, TooManyRecords
 from reconciler.cli.offsets_translate import translate
 from reconciler.embedded import EmbeddedCluster, running
 from reconciler.model.names.own_names import syncs_topic
@@ -142,12 +142,14 @@ def test_what_was_read_in_vain_is_not_read_again_in_each_round(world: World, mon
     spec, topic = world.spec, world.written["plain"].topic
     read: list[int] = []
 
-    def slow(self: Walker, topic: str, partition: int, first: int, end: int | None, most: int) -> list[SeenRecord]:
+    def slow(
+        self: RecordReader, topic: str, partition: int, first: int, end: int | None, most: int
+    ) -> list[SeenRecord]:
         read.append(first)
         time.sleep(0.5)
-        raise TooFar
+        raise TooManyRecords
 
-    monkeypatch.setattr(Walker, "seen", slow)
+    monkeypatch.setattr(RecordReader, "seen", slow)
     with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         for _ in range(5):
             translator.refresh()
@@ -164,15 +166,15 @@ def test_what_was_read_in_vain_is_not_read_again_in_each_round(world: World, mon
 def test_where_a_copy_has_lost_what_is_told_of_it_is_its_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after an election of a replica that was not in sync."""
     spec, topic, remote, pairs = world.spec, world.written["plain"].topic, world.remote("plain"), world.truth("plain")
-    whole, kept = Asker.bounds, pairs[-5][1]
+    whole, kept = ClusterLookup.bounds, pairs[-5][1]
 
-    def less(self: Asker, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, LogBounds]:
+    def less(self: ClusterLookup, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, LogBounds]:
         return {
             log: replace(one, stable=min(one.stable, kept), end=min(one.end, kept)) if log[0] == remote else one
             for log, one in whole(self, logs, refusals).items()
         }
 
-    monkeypatch.setattr(Asker, "bounds", less)
+    monkeypatch.setattr(ClusterLookup, "bounds", less)
     with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         assert translator.downstream(topic, 0, pairs[-6][0]) == Translated(pairs[-6][1], "record")
         for source in (pairs[-5][0], pairs[-1][0], pairs[-1][0] + 1):

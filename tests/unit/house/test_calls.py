@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from reconciler.checkpoints.groups.bounds import Asker
+from reconciler.checkpoints.groups.bounds import ClusterLookup
 from reconciler.checkpoints.groups.retention import retention_seconds
 from reconciler.checkpoints.mirrormaker.reading import records
 from reconciler.cli.replicate import warn
@@ -124,7 +124,7 @@ def empty_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     [
         lambda cluster: Connection(cluster, 0.5),
         lambda cluster: clients.metadata(cluster, 0.5),
-        lambda cluster: Asker(cluster, 0.5).metadata(0.5),
+        lambda cluster: ClusterLookup(cluster, 0.5).metadata(0.5),
         lambda cluster: Journal(cluster, ORDERS, 0.5).ensure(),
         lambda cluster: list(records(cluster, "orders", 0.5)),
     ],

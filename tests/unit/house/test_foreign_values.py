@@ -313,7 +313,7 @@ NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20) | st.sampled_fro
 @example([(-5, -7, None, None), (2**63 - 1, 2**63 - 1, None, -1)])
 def test_what_offset_syncs_tell(told: list[tuple[int, int, list[int] | None, int | None]]) -> None:
     """Numbers as anybody may write them, and what is made of them: places of the logs or nothing."""
-    copy = history._Copy()
+    copy = history._CopySyncs()
     for source, target, span, position in told:
         headers = {} if span is None else {b"anabranch-span": b"".join(map(signed, span))}
         if position is not None:

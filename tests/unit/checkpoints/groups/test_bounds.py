@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 
-from reconciler.checkpoints.groups.bounds import Asker
+from reconciler.checkpoints.groups.bounds import ClusterLookup
 from reconciler.model.base.errors import EnvironmentFault, Unreachable
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.offsets.committed import Log, LogBounds
@@ -56,8 +56,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[Log, tuple[int, int, int] | in
     return logs
 
 
-def asker() -> Asker:
-    return Asker(Cluster("east", ("127.0.0.1:1",)), 5.0)
+def asker() -> ClusterLookup:
+    return ClusterLookup(Cluster("east", ("127.0.0.1:1",)), 5.0)
 
 
 def test_partitions_that_are_not_there_or_have_no_leader_are_left_out(

@@ -12,7 +12,7 @@ import pytest
 from reconciler.checkpoints.groups.bounds import Refusals, Topic, TopicRefused
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.service.rounds import Rounds
-from reconciler.checkpoints.service.syncing import Settled
+from reconciler.checkpoints.service.syncing import SyncedOffsets
 from reconciler.checkpoints.translation.sides import LogSides
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.model.base.errors import Problem
@@ -108,7 +108,7 @@ def rounds_of(source: Cluster, target: Cluster, writer: Writer, words: Words, fl
     made._flow, made._aliases, made._writer, made._translator = flow, ("east", "west"), writer, words
     made._source, made._target = Declared("east", ("e:1",)), Declared("west", ("w:1",))
     made._groups = {"east": source, "west": target}
-    made._settled, made._committed_at, made._renew_after = Settled(), {}, 1e9
+    made._synced, made._committed_at, made._renew_after = SyncedOffsets(), {}, 1e9
     made._heart = SimpleNamespace(beat=lambda *_: None)
     made._look = SimpleNamespace(write=lambda _: None)
     # Nothing there is on record of others.

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint, CheckpointKey
-from reconciler.checkpoints.service.syncing import GroupStanding, Settled
+from reconciler.checkpoints.service.syncing import GroupStanding, SyncedOffsets
 from reconciler.model.declared.groups import GroupRules
 
 OFFSETS = st.integers(0, 20)
@@ -41,7 +41,7 @@ class Group:
     """A group of an identical copy: where it stands on both sides, and whether it has members at the target."""
 
     def __init__(self) -> None:
-        self.settled = Settled()
+        self.settled = SyncedOffsets()
         self.checkpoint = Checkpoint(*KEY, 0, 0)
         self.target: int | None = None
         self.has_members = False
@@ -90,7 +90,7 @@ def test_a_group_went_back_from_as_far_as_it_was_seen() -> None:
 
 
 def test_what_was_remembered_of_a_group_counts_until_somebody_else_has_written_of_it() -> None:
-    settled = Settled()
+    settled = SyncedOffsets()
     settled.learn({KEY: Checkpoint(*KEY, 40, 40)})
     settled.note(KEY, 10, is_in_line=False)
     ours = {KEY: Checkpoint(*KEY, 10, 10)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.checkpoints.translation.history import _Copy
+from reconciler.checkpoints.translation.history import _CopySyncs
 from reconciler.checkpoints.translation.runs import Behind, Between, Point, RunPoint
 from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.offset_syncs import OffsetSync, Span
@@ -17,7 +17,7 @@ def told(source: int, target: int, count: int, begin: int, note: OffsetMetadata 
 
 
 def test_what_was_told_of_a_topic_that_is_gone_counts_no_more() -> None:
-    copy = _Copy()
+    copy = _CopySyncs()
     copy.add(told(0, 0, 10, 0))
     assert copy.runs.downstream(4) == RunPoint(4)
     # The source's was made anew, and goes on in the same copy; its first transaction tells of two runs.
@@ -34,7 +34,7 @@ def test_what_was_told_of_a_topic_that_is_gone_counts_no_more() -> None:
 
 
 def test_brokers_without_ids_tell_of_no_other_topic() -> None:
-    copy = _Copy()
+    copy = _CopySyncs()
     copy.add(told(0, 0, 10, 0, OffsetMetadata()))
     copy.add(told(10, 11, 10, 10))
     copy.add(told(20, 22, 10, 20, OffsetMetadata()))
@@ -42,7 +42,7 @@ def test_brokers_without_ids_tell_of_no_other_topic() -> None:
 
 
 def test_what_no_position_follows_is_told_all_the_same_in_the_end() -> None:
-    copy = _Copy()
+    copy = _CopySyncs()
     copy.add(told(0, 0, 10, 0, None))
     assert copy.runs.downstream(4) == Between(None, None)
     copy.settle()
@@ -52,7 +52,7 @@ def test_what_no_position_follows_is_told_all_the_same_in_the_end() -> None:
 
 
 def test_what_is_told_from_the_beginning_on_is_of_topics_that_no_position_names() -> None:
-    copy = _Copy()
+    copy = _CopySyncs()
     copy.add(told(0, 0, 10, 0))
     copy.add(OffsetSync("orders", 0, 4, 10, None, Span(4, (10, 0), True, True)))
     assert copy.note == OLD
@@ -64,7 +64,7 @@ def test_what_is_told_from_the_beginning_on_is_of_topics_that_no_position_names(
 
 
 def test_what_says_nothing_of_others_counts_at_once() -> None:
-    copy = _Copy()
+    copy = _CopySyncs()
     copy.add(OffsetSync("orders", 0, 5, 7))
     assert copy.runs.downstream(5) == RunPoint(7)
     copy.add(OffsetSync("orders", 0, 6, 8, None, Span(6, (4, 0), repeats=True)))

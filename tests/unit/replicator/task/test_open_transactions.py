@@ -19,7 +19,7 @@ from reconciler.replicator.task.open_transactions import (
     EVERY,
     LONGEST_OPEN,
     OpenTransactions,
-    SeenTransaction,
+    StableEnd,
     remembered,
 )
 from reconciler.wire import BrokerError, ConnectionLost, Leader, Loop, ProducerState, Wire, Work
@@ -85,7 +85,7 @@ def channel() -> Channel:
 
 
 @pytest.fixture
-def seen() -> dict[Place, SeenTransaction]:
+def seen() -> dict[Place, StableEnd]:
     return {}
 
 
@@ -96,18 +96,18 @@ def opened(position: int) -> Channel:
     return channel
 
 
-def made(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> OpenTransactions:
+def made(source: Source, channel: Channel, seen: dict[Place, StableEnd]) -> OpenTransactions:
     return OpenTransactions(cast("Loop", SideBySide()), cast("Wire", source), ("east:9092",), [channel], seen)
 
 
-def look(source: Source, channel: Channel, seen: dict[Place, SeenTransaction], *moments: float) -> Reason | None:
+def look(source: Source, channel: Channel, seen: dict[Place, StableEnd], *moments: float) -> Reason | None:
     for moment in moments:
         asyncio.run(made(source, channel, seen).look(moment))
     return channel.reason
 
 
 def test_a_transaction_that_stays_open_is_named_with_what_ends_it(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+    source: Source, channel: Channel, seen: dict[Place, StableEnd]
 ) -> None:
     assert look(source, channel, seen, 0.0, NOTICED, LATE - 1) is None
     reason = look(source, channel, seen, LATE)
@@ -121,7 +121,7 @@ def test_a_transaction_that_stays_open_is_named_with_what_ends_it(
 
 
 def test_a_transaction_that_begins_in_a_log_without_traffic_is_not_old(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+    source: Source, channel: Channel, seen: dict[Place, StableEnd]
 ) -> None:
     source.high = 50
     look(source, channel, seen, 0.0, NOTICED, LATE)
@@ -131,33 +131,33 @@ def test_a_transaction_that_begins_in_a_log_without_traffic_is_not_old(
 
 
 def test_where_nothing_is_written_it_is_asked_seldom(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+    source: Source, channel: Channel, seen: dict[Place, StableEnd]
 ) -> None:
     source.high = 50
     assert look(source, channel, seen, 0.0, EVERY, ASK_IDLE_EVERY, ASK_IDLE_EVERY + EVERY) is None
     assert source.asked == 1
 
 
-def test_where_ends_move_nothing_is_asked(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> None:
+def test_where_ends_move_nothing_is_asked(source: Source, channel: Channel, seen: dict[Place, StableEnd]) -> None:
     for number in range(100):
         channel.end = channel.position = number
         assert look(source, channel, seen, number * EVERY) is None
     assert source.asked == 0
 
 
-def test_a_later_round_goes_on_counting(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> None:
+def test_a_later_round_goes_on_counting(source: Source, channel: Channel, seen: dict[Place, StableEnd]) -> None:
     look(source, channel, seen, 0.0, NOTICED)
     assert look(source, opened(50), seen, LATE) is not None
 
 
 def test_what_was_seen_outlives_the_connections_of_a_flow() -> None:
-    remembered("run", "flow")[PLACE] = SeenTransaction(50, 0.0)
-    assert remembered("run", "flow") == {PLACE: SeenTransaction(50, 0.0)}
+    remembered("run", "flow")[PLACE] = StableEnd(50, 0.0)
+    assert remembered("run", "flow") == {PLACE: StableEnd(50, 0.0)}
     assert remembered("run", "another") == {}
 
 
 def test_an_opening_changes_nothing_of_what_was_counted(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+    source: Source, channel: Channel, seen: dict[Place, StableEnd]
 ) -> None:
     """Until the first answer its end is the high watermark."""
     look(source, channel, seen, 0.0, NOTICED)
@@ -170,7 +170,7 @@ def test_an_opening_changes_nothing_of_what_was_counted(
 
 @pytest.mark.parametrize("position", [60, 70])
 def test_it_is_taken_back_when_the_transaction_ends(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction], position: int
+    source: Source, channel: Channel, seen: dict[Place, StableEnd], position: int
 ) -> None:
     """Whether or not all that is behind it was copied by then."""
     assert look(source, channel, seen, 0.0, NOTICED, LATE) is not None
@@ -179,7 +179,7 @@ def test_it_is_taken_back_when_the_transaction_ends(
 
 
 def test_what_goes_on_while_it_is_asked_for_is_not_held_back(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+    source: Source, channel: Channel, seen: dict[Place, StableEnd]
 ) -> None:
     look(source, channel, seen, 0.0, NOTICED)
     source.moves = channel
@@ -187,15 +187,13 @@ def test_what_goes_on_while_it_is_asked_for_is_not_held_back(
 
 
 def test_a_transaction_that_has_just_ended_holds_nothing_back(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+    source: Source, channel: Channel, seen: dict[Place, StableEnd]
 ) -> None:
     source.writing = [OVER, LATER]
     assert look(source, channel, seen, 0.0, NOTICED, LATE) is None
 
 
-def test_who_is_behind_or_reads_what_is_open_is_not_held_back(
-    source: Source, seen: dict[Place, SeenTransaction]
-) -> None:
+def test_who_is_behind_or_reads_what_is_open_is_not_held_back(source: Source, seen: dict[Place, StableEnd]) -> None:
     behind, reader = opened(40), opened(50)
     reader.reads_committed = False
     for channel in (behind, reader):
@@ -205,7 +203,7 @@ def test_who_is_behind_or_reads_what_is_open_is_not_held_back(
 
 @pytest.mark.parametrize("error", [ConnectionLost("gone"), BrokerError(UNSUPPORTED_VERSION)])
 def test_who_does_not_tell_the_end_changes_nothing(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction], error: Exception
+    source: Source, channel: Channel, seen: dict[Place, StableEnd], error: Exception
 ) -> None:
     said = look(source, channel, seen, 0.0, NOTICED, LATE)
     source.ends_fail = error
@@ -213,7 +211,7 @@ def test_who_does_not_tell_the_end_changes_nothing(
 
 
 def test_a_broker_that_does_not_answer_whose_it_is_changes_nothing(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+    source: Source, channel: Channel, seen: dict[Place, StableEnd]
 ) -> None:
     said = look(source, channel, seen, 0.0, NOTICED, LATE)
     source.producers_fail = ConnectionLost("gone")
@@ -221,7 +219,7 @@ def test_a_broker_that_does_not_answer_whose_it_is_changes_nothing(
 
 
 def test_a_broker_that_keeps_its_producers_to_itself_is_no_reason_for_silence(
-    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+    source: Source, channel: Channel, seen: dict[Place, StableEnd]
 ) -> None:
     source.producers_fail = BrokerError(UNSUPPORTED_VERSION)
     reason = look(source, channel, seen, 0.0, NOTICED, LATE)
@@ -230,7 +228,7 @@ def test_a_broker_that_keeps_its_producers_to_itself_is_no_reason_for_silence(
     assert "abort" not in reason.text
 
 
-def test_nobody_looks_twice_at_once(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> None:
+def test_nobody_looks_twice_at_once(source: Source, channel: Channel, seen: dict[Place, StableEnd]) -> None:
     found = made(source, channel, seen)
     assert found.is_due(0.0)
     assert not found.is_due(3_600.0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.transfer.pace import Effort, FetchRest, FetchSize, Quota, RequestSize, RoundTrip
+from reconciler.replicator.transfer.pace import FetchRest, FetchSize, PartitionFetchSize, Quota, RequestSize, RoundTrip
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -185,7 +185,7 @@ def test_several_fetches_at_once_end_with_a_loss_and_with_a_short_line() -> None
 
 
 def test_a_partition_is_asked_for_what_can_be_worked_through_soon() -> None:
-    effort = Effort(250_000, 24_000_000)
+    effort = PartitionFetchSize(250_000, 24_000_000)
     assert not effort.was_long(2_000_000, 0.01)
     assert effort.bytes == 24_000_000
     assert effort.was_long(2_000_000, 0.04)
@@ -195,7 +195,7 @@ def test_a_partition_is_asked_for_what_can_be_worked_through_soon() -> None:
 
 
 def test_one_slow_moment_is_forgotten_soon() -> None:
-    effort = Effort(250_000, 24_000_000)
+    effort = PartitionFetchSize(250_000, 24_000_000)
     effort.was_long(12_000_000, 0.5)
     assert effort.bytes == 480_000
     # What is little, or takes its time, says nothing.
@@ -208,6 +208,6 @@ def test_one_slow_moment_is_forgotten_soon() -> None:
 
 
 def test_who_was_slow_with_little_is_not_asked_for_less() -> None:
-    effort = Effort(250_000, 24_000_000)
+    effort = PartitionFetchSize(250_000, 24_000_000)
     assert effort.was_long(1_000, 0.5)
     assert effort.bytes == 24_000_000
