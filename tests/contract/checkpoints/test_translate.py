@@ -142,9 +142,7 @@ def test_what_was_read_in_vain_is_not_read_again_in_each_round(world: World, mon
     spec, topic = world.spec, world.written["plain"].topic
     read: list[int] = []
 
-    def slow(
-        self: RecordReader, topic: str, partition: int, first: int, end: int | None, most: int
-    ) -> list[SeenRecord]:
+    def slow(_: RecordReader, topic: str, partition: int, first: int, end: int | None, most: int) -> list[SeenRecord]:
         read.append(first)
         time.sleep(0.5)
         raise TooManyRecords
