@@ -27,7 +27,7 @@ from reconciler.wire.requests.commits import CommittedPosition
 from reconciler.wire.requests.groups import Found
 
 Item = TypeVar("Item")
-Committer = Mapping[str, Sequence[Mapping[Log, CommittedPosition]]]
+GroupCommits = Mapping[str, Sequence[Mapping[Log, CommittedPosition]]]
 """By group, what is to be committed, in portions that a coordinator takes at once."""
 
 _SECONDS = 30.0
@@ -115,7 +115,7 @@ def committed(cluster: Cluster, names: Sequence[str]) -> dict[str, Found]:
     return found
 
 
-def commit(cluster: Cluster, what: Committer) -> dict[str, Exception]:
+def commit(cluster: Cluster, what: GroupCommits) -> dict[str, Exception]:
     """Commit offsets without membership, with generation -1 and leader epoch -1; return the errors by group.
 
     A group's portions follow each other, and none follows one that was refused.

@@ -14,7 +14,14 @@ from reconciler.declare.documents import codes, words
 from reconciler.declare.documents.located import Located, SourcePlace
 from reconciler.model.connection import hosts
 from reconciler.model.connection.references import EXPECTED, Reference
-from reconciler.model.connection.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, TLS_PROTOCOLS, Security
+from reconciler.model.connection.security import (
+    BARE_MECHANISMS,
+    INNER,
+    PASSWORD_MECHANISMS,
+    TLS_FIELDS,
+    TLS_PROTOCOLS,
+    Security,
+)
 
 Found = tuple[str, Located | None]
 """A field, and what is wrong with it; None where it is missing."""
@@ -22,7 +29,6 @@ Found = tuple[str, Located | None]
 _SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 _TLS = ("SSL", "SASL_SSL")
 _OF_SASL = ("mechanism", "username", "password", "oauth", "kerberos")
-_OF_TLS = ("ca", "certificate", "key", "key-password", "verify-hostname", "tls-protocols", "ciphers")
 _CREDENTIALS = ("username", "password")
 # What belongs to which mechanism; the others take user names and passwords.
 _SOURCES = {"OAUTHBEARER": "oauth", "GSSAPI": "kerberos"}
@@ -54,7 +60,7 @@ def _problems(place: SourcePlace, fields: dict[str, Any]) -> Iterator[Found]:
     else:
         yield from _strangers(place, _OF_SASL, f"protocol {protocol}", f"protocol {words.either(_SASL)}")
     if protocol not in _TLS:
-        yield from _strangers(place, _OF_TLS, f"protocol {protocol}", f"protocol {words.either(_TLS)}")
+        yield from _strangers(place, TLS_FIELDS, f"protocol {protocol}", f"protocol {words.either(_TLS)}")
         return
     for one, other in _PAIRS:
         if one in fields and other not in fields:

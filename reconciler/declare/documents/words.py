@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from reconciler.declare.documents.located import JsonPath, Value
+from reconciler.model.connection.security import REFERENCES
 
 _SHOWN_LENGTH = 60
 _ALIKE = 0.67
@@ -39,11 +40,10 @@ _WITH_CLIENTS = ("topology", "cluster", "flow")
 _ROLES = ("consumer", "producer", "admin")
 _OF_SECURITY = ("security.", "sasl.", "ssl.")
 
-_REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token", "keytab"))
 # Fields of `security` that take a value or a reference.
 _LOOKED_UP = frozenset(("username", "token-endpoint", "client-id", "scope", "principal"))
 # What is written for `security` where it is not known to be a mapping of its own.
-_CREDENTIALS = _REFERENCES | {
+_CREDENTIALS = REFERENCES | {
     *("username", "protocol", "mechanism", "oauth", "kerberos"),
     *("security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.username", "sasl.password"),
     *("ssl.truststore.location", "ssl.truststore.password", "ssl.keystore.location", "ssl.keystore.password"),
@@ -102,7 +102,7 @@ def is_of_clients(path: JsonPath) -> bool:
 
 def is_reference(path: JsonPath) -> bool:
     """Return whether the value at `path` is a reference."""
-    return holds_secrets(path) and path[-1] in _REFERENCES
+    return holds_secrets(path) and path[-1] in REFERENCES
 
 
 def takes_reference(path: JsonPath) -> bool:
@@ -115,7 +115,7 @@ def takes_reference(path: JsonPath) -> bool:
         case ("clusters", _, "security", "oauth", "token-provider-options" | "extensions", _):
             return True
         case ("clusters", _, "security", *_, str(key)):
-            return key in _REFERENCES or key in _LOOKED_UP
+            return key in REFERENCES or key in _LOOKED_UP
         case _:
             return False
 

@@ -189,6 +189,17 @@ INNER: dict[str, type[OAuth | Kerberos]] = {"oauth": OAuth, "kerberos": Kerberos
 """The fields of `Security` that have fields of their own."""
 
 
+TLS_FIELDS = ("ca", "certificate", "key", "key-password", "verify-hostname", "tls-protocols", "ciphers")
+"""The fields of `security` that go with TLS alone."""
+
+REFERENCES = frozenset(
+    one.name.replace("_", "-")
+    for kind in (Security, *INNER.values())
+    for one in fields(kind)
+    if str(one.type).startswith("Reference")
+)
+"""The fields that hold secrets or files: topology files have references there and no values."""
+
 _PAIRS = ("token_provider_options", "extensions")
 
 

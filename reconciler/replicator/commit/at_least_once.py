@@ -12,24 +12,21 @@ refused. Without a producer id a partition has one batch in flight at a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
 
 from reconciler.model.tasks.status import PartitionState, Reason
 from reconciler.replicator.commit.base import (
     PRODUCER_PATIENCE,
     RETRY,
-    CommitContext,
     Committer,
+    CommitterParts,
     SyncWriter,
     UncertainOutcome,
 )
 from reconciler.replicator.copy.agreement import Disagreement
-from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.wire import BrokerError, ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire import BrokerError, ConnectionLost, ErrorCode
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log
 
@@ -47,16 +44,8 @@ class AtLeastOnceCommitter(Committer):
 
     _waited_for = "positions cannot be committed"
 
-    def __init__(
-        self,
-        loop: Loop,
-        wire: Wire,
-        terms: CommitContext,
-        lease: Lease,
-        offer: Callable[[Collection[Channel]], None],
-        written: Callable[[Channel, InFlightBatch], None],
-    ) -> None:
-        super().__init__(loop, wire, terms, lease, offer, written)
+    def __init__(self, parts: CommitterParts) -> None:
+        super().__init__(parts)
         self._producer_id: int | None = None
         self._epochs: dict[Log, int] = {}
         self._refused: dict[Log, int] = {}

@@ -70,6 +70,26 @@ class CommitContext(NamedTuple):
     remote_topic: Callable[[str], str]
 
 
+class CommitterParts(NamedTuple):
+    """What a committer works with.
+
+    Attributes:
+        loop: the task's loop.
+        wire: to the target; breaks when the lease is lost.
+        context: how positions are committed.
+        lease: of this task: its member in the group of the flow.
+        offer: called with channels that may send now.
+        written: called with each batch whose position is committed.
+    """
+
+    loop: Loop
+    wire: Wire
+    context: CommitContext
+    lease: Lease
+    offer: Callable[[Collection[Channel]], None]
+    written: Callable[[Channel, InFlightBatch], None]
+
+
 class SyncWriter(NamedTuple):
     """The producer of offset syncs; by default without a producer id."""
 
@@ -83,12 +103,7 @@ class Committer(ABC):
     """Commits for one task in one round.
 
     Args:
-        loop: the task's loop.
-        wire: to the target; breaks when the lease is lost.
-        terms: how it commits.
-        lease: the lease of this task, with its membership in the group.
-        offer: called with channels that may send now.
-        written: called with each batch whose position is committed.
+        parts: what it works with.
 
     Attributes:
         bell: rung when a channel may need the committer.
@@ -99,26 +114,13 @@ class Committer(ABC):
     # What cannot be done while channels get no producer; part of a message.
     _waited_for: ClassVar[str]
 
-    def __init__(
-        self,
-        loop: Loop,
-        wire: Wire,
-        terms: CommitContext,
-        lease: Lease,
-        offer: Callable[[Collection[Channel]], None],
-        written: Callable[[Channel, InFlightBatch], None],
-    ) -> None:
-        self._loop = loop
-        self._wire = wire
-        self._terms = terms
-        self._lease = lease
-        self._losses = lease.losses
-        self._offer = offer
-        self._written = written
+    def __init__(self, parts: CommitterParts) -> None:
+        self._loop, self._wire, self._terms, self._lease, self._offer, self._written = parts
+        self._losses = parts.lease.losses
         self._channels: dict[Log, TranslatedChannel] = {}
         self._trouble: Exception | None = None
         self._failures = 0
-        self.bell = loop.bell()
+        self.bell = self._loop.bell()
         self.closing = False
         self.stopped = False
 

@@ -15,7 +15,7 @@ import logging
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from reconciler.model.tasks.status import PartitionState, Reason
@@ -23,22 +23,20 @@ from reconciler.replicator.commit.base import (
     NOT_YET,
     PAUSE,
     PRODUCER_PATIENCE,
-    CommitContext,
     Committer,
+    CommitterParts,
     SyncWriter,
     UncertainOutcome,
 )
 from reconciler.replicator.commit.position_recovery import PositionRecovery
 from reconciler.replicator.commit.unstable_offsets import end_positions
 from reconciler.replicator.copy.agreement import Disagreement
-from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.offset_syncs import OffsetSync, with_position
 from reconciler.replicator.partition.place import differ
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.wire import GROUP, BrokerError, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, when_ready
+from reconciler.wire import GROUP, BrokerError, ConnectionLost, ErrorCode, TopicInfo, when_ready
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log, PartitionsRefused
 from reconciler.wire.requests.transactions import Transactor, settle
@@ -58,16 +56,8 @@ class TransactionalCommitter(Committer):
 
     _waited_for = "transactions cannot begin"
 
-    def __init__(
-        self,
-        loop: Loop,
-        wire: Wire,
-        terms: CommitContext,
-        lease: Lease,
-        offer: Callable[[Collection[Channel]], None],
-        written: Callable[[Channel, InFlightBatch], None],
-    ) -> None:
-        super().__init__(loop, wire, terms, lease, offer, written)
+    def __init__(self, parts: CommitterParts) -> None:
+        super().__init__(parts)
         self._inside: list[TranslatedChannel] = []
         self._producer: Transactor | None = None
         self._began: float | None = None

@@ -18,7 +18,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.records import codecs
 from reconciler.replicator.commit.at_least_once import AtLeastOnceCommitter
-from reconciler.replicator.commit.base import CommitContext, Committer
+from reconciler.replicator.commit.base import CommitContext, Committer, CommitterParts
 from reconciler.replicator.commit.position_recovery import PositionRecovery
 from reconciler.replicator.commit.transactional import TransactionalCommitter
 from reconciler.replicator.copy.producer_names import ProducerNames
@@ -214,10 +214,11 @@ class Task:
         """Return the committer of positions: with the records, or behind them."""
         flow, connections = self._spec.flow, self._with
         name = "" if flow.repeats else identity.committing_id(self._spec.run, self._assignment.task)
-        terms = CommitContext(name, syncs_topic(flow.source), flow.commit_interval, flow.remote_topic)
-        return (AtLeastOnceCommitter if flow.repeats else TransactionalCommitter)(
-            connections.loop, connections.ask_target, terms, connections.lease, self._offer, self._written
+        context = CommitContext(name, syncs_topic(flow.source), flow.commit_interval, flow.remote_topic)
+        parts = CommitterParts(
+            connections.loop, connections.ask_target, context, connections.lease, self._offer, self._written
         )
+        return AtLeastOnceCommitter(parts) if flow.repeats else TransactionalCommitter(parts)
 
     def _translated_takeover(self) -> TranslatedTakeover:
         flow, held = self._spec.flow, self._with

@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import at_least_once, transactional
 from reconciler.replicator.commit.at_least_once import AtLeastOnceCommitter
-from reconciler.replicator.commit.base import CommitContext, Committer
+from reconciler.replicator.commit.base import CommitContext, Committer, CommitterParts
 from reconciler.replicator.commit.transactional import TransactionalCommitter
 from reconciler.replicator.copy.agreement import Disagreement
 from reconciler.replicator.lease.lease import Lease
@@ -82,7 +82,7 @@ def made(
 ) -> Committer:
     terms = CommitContext("" if kind is AtLeastOnceCommitter else "mine", "syncs", 0.0, "r.{}".format)
     loop, wire, lease = cast("Loop", still), cast("Wire", still), cast("Lease", still)
-    return kind(loop, wire, terms, lease, offer, lambda _, sent_batch: written.append(sent_batch))
+    return kind(CommitterParts(loop, wire, terms, lease, offer, lambda _, sent_batch: written.append(sent_batch)))
 
 
 def channel_of(committing: Committer, place: Place = PLACE) -> AtLeastOnceChannel:

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.commit import transactional as module
-from reconciler.replicator.commit.base import CommitContext
+from reconciler.replicator.commit.base import CommitContext, CommitterParts
 from reconciler.replicator.commit.transactional import TransactionalCommitter
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import InFlightBatch
@@ -52,7 +52,7 @@ class Task:
         self._read_anew = True
         terms = CommitContext("transactional", "syncs", 0.0, "r.{}".format)
         arguments: Any = (self, self, terms, self, lambda _: self.write(), self._note)
-        self.committer = TransactionalCommitter(*arguments)
+        self.committer = TransactionalCommitter(CommitterParts(*arguments))
         self.channels: list[TranslatedChannel] = []
         monkeypatch.setattr(module, "settle", self._settle)
         for name in ("add_offsets", "add_partitions"):
