@@ -21,8 +21,6 @@ WITHOUT = {
     "records",
     "replicator",
     "state",
-    "verify",
-    "wire",
 }
 DECISIONS = ROOT / "docs" / "decisions"
 # Status, and both dates.
