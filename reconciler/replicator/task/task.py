@@ -79,8 +79,7 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[LedgerRow]:
         AnabranchError: the target or a secret is out of reach.
         OrphanError: the driver is gone.
     """
-    key = (spec.run, spec.flow.name)
-    connections = _KEPT.pop(key, None)
+    connections = _KEPT.pop(key := (spec.run, spec.flow.name), None)
     # A worker may get another flow than in its last round: its leases must not be held until the session expires.
     for other in list(_KEPT):
         _KEPT.pop(other).close()
