@@ -311,7 +311,7 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(make: MakePair, tmp_
         (pair.back("--yes"), 4, "[AB703]"),
         (pair.run("failover", "--flow", "other", "--yes"), 2, "no flow other is declared"),
         (pair.over(), 2, "--dry-run shows what would be done"),
-        (pair.over("--yes", "--until-caught-up", "--source-lost"), 2, "never caught up"),
+        (pair.over("--yes", "--until-caught-up", "--source-lost"), 2, "cannot be caught up with"),
         (pair.over("--yes", "--group", "nobody"), 1, "[AB625]"),
         (pair.back("--yes", "--export", tmp_path, "--export-topic", "x"), 2, "files or to a topic"),
     ):
