@@ -150,7 +150,7 @@ class Trials:
         found = (answer.error, await self._end())
         return _unless(
             found,
-            (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, before),
+            (int(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), before),
             "error and log end of a batch beyond the next sequence",
         )
 

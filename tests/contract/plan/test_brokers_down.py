@@ -74,7 +74,7 @@ def test_whatever_is_made_while_a_broker_is_down_gets_all_its_replicas(
     assert Topics(target, SECONDS).make(f"{topic_name}-diverged", Shape(1, 3), or_fewer=True)
     ours = own(one.name)
     made = [f"north.{topic_name}", *ours.names, ours.scratch, syncs_topic(SOURCE), f"{topic_name}-diverged"]
-    found = replicas(one_down)
+    found = eventually("all are listed", lambda: replicas(one_down), lambda seen: set(made) <= seen.keys())
     assert {name: found[name] for name in made} == {name: {3} for name in made}
     assert observed_plan().is_empty
     owned, unseen = observe_owned(one, [TARGET])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.common import TERMINAL
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.acls.binding import Binding, OwnedBinding
@@ -229,7 +230,7 @@ def test_a_move_that_was_killed_is_begun_anew(
 
     with monkeypatch.context() as patch:
         patch.setattr(moving, "_put_moved", killed)
-        move_journals(former.topology, ["west"])
+        move_journals(former.topology, ["west"], TERMINAL)
     assert "killed" in capsys.readouterr().err
     there = set(state_names(former.name).journals) & names(target_cluster)
     assert there == set(state_names(former.name).journals) - {state_names(former.name).status}
