@@ -230,7 +230,7 @@ def test_a_move_that_was_killed_is_begun_anew(
 
     with monkeypatch.context() as patch:
         patch.setattr(moving, "_put_moved", killed)
-        move_journals(former.topology, ["west"], TERMINAL)
+        move_journals(former.topology, ["west"], reporter=TERMINAL)
     assert "killed" in capsys.readouterr().err
     there = set(state_names(former.name).journals) & names(target_cluster)
     assert there == set(state_names(former.name).journals) - {state_names(former.name).status}
