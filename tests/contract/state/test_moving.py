@@ -243,12 +243,12 @@ def test_a_move_that_was_killed_is_begun_anew(
     # Somebody who applies is not disturbed.
     lock = Lock(former.west, former.name)
     lock.take(0)
-    move_journals(former.topology, ["west"])
+    move_journals(former.topology, ["west"], reporter=TERMINAL)
     assert not former.has_moved()
     former.live()
     lock.release()
 
-    move_journals(former.topology, ["west"])
+    move_journals(former.topology, ["west"], reporter=TERMINAL)
     assert "moved to topics of their own at west" in capsys.readouterr().err
     former.check_moved(target_cluster)
     assert former.paused() == ["older"]
@@ -267,7 +267,7 @@ def test_what_comes_while_it_is_moved_is_moved_too(
         copies.close()
 
     monkeypatch.setattr(moving, "_put_moved", late)
-    move_journals(former.topology, ["west"])
+    move_journals(former.topology, ["west"], reporter=TERMINAL)
     former.check_moved(target_cluster)
     copies = Copies(former.west, former.name)
     copies.refresh()
@@ -279,7 +279,7 @@ def test_a_process_that_had_decided_before_goes_home(former: Former) -> None:
     post = Post(former.west, former.name)
     first = post.history()
     assert not post.has_moved
-    move_journals(former.topology, ["west"])
+    move_journals(former.topology, ["west"], reporter=TERMINAL)
     deadline = time.monotonic() + SECONDS
     while not post.has_moved:
         assert time.monotonic() < deadline
@@ -292,7 +292,7 @@ def test_whoever_watches_meanwhile_goes_home(former: Former) -> None:
     lookout = Lookout(former.topology, ["west"], with_in_force=True, with_groups=True)
     first = lookout.look()
     assert (set(first.failed_over["west"]), first.failures) == ({"over"}, {})
-    move_journals(former.topology, ["west"])
+    move_journals(former.topology, ["west"], reporter=TERMINAL)
     look = lookout.look()
     word = replace(TaskStatus.of_process(former.flow, "a-run", "digest"), task=0, tasks=1)
     deadline = time.monotonic() + SECONDS
