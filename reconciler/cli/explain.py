@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.common import FORMAT, as_written, default_files, print_json, print_problems, stdout_console
-from reconciler.cli.completing import error_codes, flow_names
+from reconciler.cli.completing import error_codes
+from reconciler.cli.targeting import OneFlow
 from reconciler.model.declared.fields import Field
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
@@ -32,10 +33,6 @@ _FilesOrCodes = Annotated[
         help="Topology files; several are one topology. - reads standard input. Or error codes, such as AB407.",
     ),
 ]
-_Flow = Annotated[
-    str | None,
-    typer.Option("--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Only this flow."),
-]
 
 
 def explain(
@@ -45,7 +42,7 @@ def explain(
         list[str] | None,
         typer.Option("--topic", metavar="NAME", help="What becomes of the topic of this name; may be repeated."),
     ] = None,
-    flow: _Flow = None,
+    flow: OneFlow = None,
     acls: Annotated[
         bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate, apply and verify.")
     ] = False,

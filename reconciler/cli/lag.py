@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
-from reconciler.cli.completing import flow_names
-from reconciler.cli.targeting import Clusters
+from reconciler.cli.targeting import Clusters, OneFlow
 from reconciler.cli.watching import Show, Watch, tell
 from reconciler.operate.targets import chosen_targets
 from reconciler.operate.watching import Lookout, StatusView
@@ -21,9 +20,7 @@ def lag(
         TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
     ] = "text",
     clusters: Clusters = None,
-    flow: Annotated[
-        str | None, typer.Option("--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Only this flow.")
-    ] = None,
+    flow: OneFlow = None,
     topic: Annotated[
         str | None, typer.Option("--topic", metavar="NAME", help="Only this topic, by its original or remote name.")
     ] = None,

@@ -1,4 +1,4 @@
-"""Options that choose clusters and remote topics: `--clusters`, `--target`."""
+"""Options that choose clusters, one flow, and remote topics: `--clusters`, `--flow`, `--target`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.completing import cluster_aliases
+from reconciler.cli.completing import cluster_aliases, flow_names
 
 Clusters = Annotated[
     list[str] | None,
@@ -16,6 +16,10 @@ Clusters = Annotated[
         autocompletion=cluster_aliases,
         help="Only the flows into these clusters; a comma list, or repeated.",
     ),
+]
+OneFlow = Annotated[
+    str | None,
+    typer.Option("--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Only this flow."),
 ]
 Topics = Annotated[
     list[str] | None,

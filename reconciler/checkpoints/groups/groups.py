@@ -314,11 +314,6 @@ def _no_consumers(group: str, protocol: str) -> tuple[str, str] | tuple[()]:
     return f"is no group of consumers: {why}; not handled", "use the tools that come with it"
 
 
-def _portions(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    for first in range(0, len(items), size):
-        yield items[first : first + size]
-
-
 def _by_size(moves: Sequence[Move]) -> Iterator[list[Move]]:
     """Yield moves in portions that a coordinator takes at once."""
     portion: list[Move] = []
