@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from reconciler.cli import common, log
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
 
 # What helpers assert is told with its values, as in tests.
@@ -67,6 +68,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Make what lets Spark begin quickly only where a test starts it."""
     if item.get_closest_marker("spark"):
         light_spark.use()
+
+
+@pytest.fixture(autouse=True)
+def without_a_log() -> Iterator[None]:
+    """Take back what a command that ran inside of this process did to logging: later tests expect plain lines."""
+    yield
+    common.log_to(None)
+    log.end_logging()
 
 
 @pytest.fixture(scope="session")

@@ -137,6 +137,13 @@ def begin_logging(verbose: str | None) -> None:
         os.environ.pop(starting.VERBOSE, None)
 
 
+def end_logging() -> None:
+    """Take back what `begin_logging` did: levels, the handler, the variable that processes inherit."""
+    logging.getLogger("reconciler").removeHandler(_handler)
+    starting.set_log_levels(None)
+    os.environ.pop(starting.VERBOSE, None)
+
+
 class FlowLog:
     """Shows how flows do: on a terminal continuously, in place; in a log when that changes, and once a minute.
 

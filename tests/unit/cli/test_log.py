@@ -6,7 +6,6 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,12 +38,6 @@ def word(*partitions: PartitionStatus) -> list[TaskStatus]:
     return [
         TaskStatus("east-west", "east", "west", "run", 0, 1, time.time(), False, None, 5, 50, 2.0, 20.0, partitions)
     ]
-
-
-@pytest.fixture(autouse=True)
-def without_a_log() -> Iterator[None]:
-    yield
-    common.log_to(None)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:

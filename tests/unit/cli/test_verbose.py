@@ -7,13 +7,11 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reconciler import starting
-from reconciler.cli import common
 from reconciler.cli.log import begin_logging, opened
 from reconciler.cli.main import main
 from reconciler.cli.optional_values import with_verbose_first
@@ -29,14 +27,6 @@ clusters:
   west: {bootstrap: ["127.0.0.1:9"]}
 flows: [{name: east-west, from: east, to: west}]
 """
-
-
-@pytest.fixture(autouse=True)
-def quiet_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv(starting.VERBOSE, raising=False)
-    yield
-    begin_logging(None)
-    common.log_to(None)
 
 
 @pytest.mark.parametrize(
