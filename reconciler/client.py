@@ -24,7 +24,7 @@ def declared_client(files: str | Path | Sequence[str | Path], alias: str, timeou
         DeclaredInputError: AB1xx, the files cannot be accepted.
         ValueError: they declare no such cluster.
     """
-    # Whoever names a cluster by its settings needs no YAML.
+    # Reading YAML takes long to import, and is not needed where a cluster is given by its settings.
     from reconciler.declare import load  # noqa: PLC0415
 
     paths = [files] if isinstance(files, str | Path) else files

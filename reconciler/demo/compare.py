@@ -1,7 +1,6 @@
 """Compare a topic with its copy, record by record and offset by offset, as any consumer would read them.
 
-The demo proves its point with it, and the tests do. It reads both logs through confluent-kafka and knows nothing of how
-the copy was made.
+Used by the demo and by tests. It reads both logs through confluent-kafka and imports nothing of the replicator.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, TopicRead
         number, offset = message.partition(), message.offset()
         count, first, _ = seen[number]
         seen[number] = (count + 1, first if count else offset, offset)
-        # Of which kind it is does not count: what the source's broker stamped is what a producer says at the target.
+        # The kind does not count: the source's LogAppendTime is CreateTime in the copy.
         kind, timestamp = message.timestamp()
         fields = (
             offset,

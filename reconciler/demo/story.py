@@ -1,4 +1,4 @@
-"""The demo's story: clusters, orders, plan, apply, replicate, proof. `cli/demo` tells it; nothing is simulated.
+"""The demo's story: clusters, orders, plan, apply, replicate, proof. `cli/demo` prints it; nothing is simulated.
 
 Clusters are embedded, everything else is what a user runs: the example file, the commands, Spark.
 """
@@ -76,7 +76,7 @@ class Story:
 
     @property
     def log(self) -> Path:
-        """Where the replicator writes what it has to say."""
+        """The file of the replicator's log."""
         return Path(self._folder.name) / "replicate.log"
 
     def start_clusters(self) -> None:
@@ -120,10 +120,10 @@ class Story:
         self._readers = [StatusReader(self.topology.clusters[alias], self.topology.name) for alias in self._targets()]
 
     def watch(self, seconds: float, seen: Seen) -> None:
-        """Show what the tasks say until all of them have run for `seconds`.
+        """Show the status of the tasks until all of them have run for `seconds`.
 
         Raises:
-            EnvironmentFault: AB342, the replicator has ended, or says nothing.
+            EnvironmentFault: AB342, the replicator has ended, or reports nothing.
         """
         deadline = time.monotonic() + _START_PATIENCE
         end: float | None = None
@@ -133,7 +133,7 @@ class Story:
             statuses = self._look(seen)
             if end is None and {status.flow for status in statuses if status.records} >= flows:
                 end = time.monotonic() + seconds
-            # Where Spark does not start, or a flow fails, the replicator says so itself; a busy machine takes its time.
+            # Where Spark does not start, or a flow fails, the replicator reports it itself; a busy machine is slow.
             now = sorted((status.flow, status.task, status.records) for status in statuses)
             if now != before or any(status.starting for status in statuses):
                 before, deadline = now, time.monotonic() + _START_PATIENCE

@@ -2,7 +2,7 @@
 
     jars      finds Java, fetches Kafka's jars once into the user's cache
     ports     leases ports that no other cluster of this user takes
-    settings  what one node is told: its `server.properties` and its storage format
+    settings  files of one node: `server.properties` and its storage format
     launch    starts a child that cannot outlive this process
     broker    one node: start, signal, wait, read its log
     cluster   nodes that answer together; several clusters side by side

@@ -1,6 +1,6 @@
 """One node of an embedded cluster: its folder, its process and its log.
 
-Called by `cluster` alone. It knows nothing of the other nodes beyond the properties text it is given, and holds no
+Called by `cluster` alone. The other nodes appear only in the properties text that it is given, and it holds no
 client.
 """
 
@@ -48,7 +48,7 @@ class Broker:
         return self._process.pid if self._process is not None and self.is_running() else None
 
     def is_running(self) -> bool:
-        """Tell whether the process is there; it may not answer yet."""
+        """Return whether the process is there; it may not answer yet."""
         return self._process is not None and self._process.poll() is None
 
     def formatted_cluster_id(self) -> str | None:
@@ -82,7 +82,7 @@ class Broker:
             self._process.send_signal(number)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the process to end; tell whether it did."""
+        """Wait for the process to end; return whether it did."""
         if self._process is None:
             return True
         try:
@@ -101,7 +101,7 @@ class Broker:
 
     def fault(self, message: str) -> EnvironmentFault:
         """Return the error AB303 about this node, with the end of its log."""
-        # Frames of a stack trace would push out the lines that tell what is wrong.
+        # Frames of a stack trace would push out the lines with the cause.
         lines = [line for line in self.log().splitlines() if not line.startswith("\tat ")]
         message = f"{message}; the end of its log is below"
         return EnvironmentFault(

@@ -185,7 +185,7 @@ class EmbeddedCluster:
             except EnvironmentFault:
                 stolen = any("Address already in use" in broker.log() for broker in self._brokers.values())
                 self._give_up()
-                # A program that knows nothing of leases may take a port in between: then others are tried.
+                # A program without our leases may take a port in between: then others are tried.
                 if not stolen or attempt == START_ATTEMPTS:
                     raise
 
@@ -234,10 +234,10 @@ class EmbeddedCluster:
         self.stop()
 
     def _await(self, nodes: Collection[int]) -> None:
-        """Wait until the given nodes answer and each of them knows all running nodes."""
+        """Wait until the given nodes answer and each of them lists all running nodes."""
         deadline = time.monotonic() + self.options.start_seconds
         if self._scram and not self._has_passwords:
-            # Nobody can log in before there are passwords, which are told to the brokers' own listener.
+            # No login works before passwords are set, which is done through the brokers' own listener.
             for node in nodes:
                 self._await_node(node, {"bootstrap.servers": f"{HOST}:{self._ports[node].internal}"}, deadline)
             for user, password in self.options.users.items():
@@ -323,7 +323,7 @@ def running(*clusters: EmbeddedCluster) -> Iterator[tuple[EmbeddedCluster, ...]]
 
 
 def _knows(client: AdminClient, nodes: Collection[int], seconds: float) -> bool:
-    """Tell whether a node answers in time and counts all the given nodes among the brokers of its cluster."""
+    """Return whether a node answers in time and lists all the given nodes among the brokers of its cluster."""
     try:
         answer = client.list_topics(timeout=min(ASK_SECONDS, seconds))
     except KafkaException:

@@ -103,7 +103,7 @@ def fetch_kafka(what: str = "kafka") -> Path:
 
 
 def is_fetched(what: str = "kafka") -> bool:
-    """Tell whether jars of Kafka are there already; `what` is a key of `KAFKA`."""
+    """Return whether jars of Kafka are there already; `what` is a key of `KAFKA`."""
     return (cache_folder() / f"{what}-{KAFKA_VERSION}").is_dir()
 
 
@@ -226,12 +226,12 @@ def _fetch_lock(folder: Path) -> Iterator[None]:
 
 @cache
 def java_version(java: str) -> int:
-    """Return the feature version that `java -version` tells, 0 when it tells none."""
+    """Return the feature version that `java -version` prints, 0 when it prints none."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     except OSError:
         return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     return int(found.group(1)) if found else 0
 
 

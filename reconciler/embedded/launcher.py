@@ -1,4 +1,4 @@
-"""A program of its own: asks Linux to end it with its parent, then becomes the command it is given.
+"""A program of its own: sets PR_SET_PDEATHSIG, so that it ends with its parent, then becomes the command it is given.
 
 Run by `launch` as `python -I -S launcher.py <parent pid> <command>...`. It imports the standard library alone, since
 every broker waits for it. A `preexec_fn` would do the same inside the parent, but running Python between fork and exec

@@ -84,7 +84,7 @@ def _registry() -> Path:
     ):
         with contextlib.suppress(OSError):
             make_private(folder)
-            # Everybody may make a folder of that name where temporary ones are, with links in it to files of ours.
+            # Other users may have made a folder of that name below the temporary folder, with links to files of ours.
             if is_private(folder):
                 make_private(folder / "ports")
                 if is_private(folder / "ports"):

@@ -1,4 +1,4 @@
-"""What one node is told: options, `server.properties`, the logging configuration and the storage format.
+"""Files of one node: options, `server.properties`, the logging configuration and the storage format.
 
 Called by `broker` and `cluster`. It writes files and runs Kafka's storage tool once per cache; it must not start a
 broker.
@@ -72,16 +72,16 @@ class ClusterOptions:
         nodes: how many nodes, each broker and controller in one.
         overrides: broker settings that win over the room's own.
         users: names and passwords (SASL); the first user is the super user, the others need ACLs. Without users
-            nobody logs in and nothing is refused.
+            there is no login and no authorizer.
         mechanisms: how users may log in, of `MECHANISMS`. OAUTHBEARER takes any unsecured token (RFC 7515, A.5), and
             stands beside one with a password.
         tls: whether clients connect with TLS; a private authority is made at the start.
         mutual: whether clients must have a certificate of that authority.
-        racks: where the nodes stand, one after the other; consumers that say where they are read from a replica there.
-        advertised: the ports that the nodes tell clients, one after the other, where something stands between; by
+        racks: where the nodes stand, one after the other; consumers with `client.rack` read from a replica there.
+        advertised: the ports in the nodes' advertised listeners, one after the other, where a relay stands between; by
             default those that they listen on.
         listen: the address at which the nodes listen for clients.
-        told: the address that they tell clients, where something stands between; by default the one they listen at.
+        told: the address in their advertised listeners, where a relay stands between; by default that of `listen`.
         jvm: options of the Java virtual machine.
         start_seconds: how long the start may take.
         stop_seconds: how long an orderly stop may take before SIGKILL.
@@ -140,7 +140,7 @@ class NodePorts:
 
 
 def tls_settings(trusted: str, own: Certificate, mutual: bool) -> dict[str, str]:
-    """Return what makes a node's listener for clients speak TLS.
+    """Return the settings by which a node's listener for clients uses TLS.
 
     Args:
         trusted: the authority's certificate, in PEM.
@@ -257,7 +257,7 @@ def bootstrap_checkpoint(java: Path, jars: Path) -> bytes:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         made = data / "bootstrap.checkpoint"
         if done.returncode != 0 or not made.exists():
-            message = f"Kafka's storage tool ended with {done.returncode}; what it said is below"
+            message = f"Kafka's storage tool ended with {done.returncode}; its output is below"
             problem = Problem("AB303", str(jars), message, f"remove {jars} to fetch Kafka again")
             raise EnvironmentFault(problem, done.stdout.splitlines())
         made.replace(kept)
@@ -274,7 +274,7 @@ def kafka_uuid() -> str:
 
 
 def _security(options: ClusterOptions) -> dict[str, str]:
-    """Ask clients for a password and obey ACLs; the brokers' own listeners speak plaintext, as ANONYMOUS."""
+    """Require passwords of clients, and ACLs; the brokers' own listeners use plaintext, as ANONYMOUS."""
     first = next(iter(options.users))
     settings = {
         "listener.name.client.sasl.enabled.mechanisms": ",".join(options.mechanisms),
@@ -304,7 +304,7 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """Escape a value for a Java properties file, which knows no encoding but Latin-1."""
+    """Escape a value for a Java properties file, whose only encoding is Latin-1."""
     plain = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     units = plain.encode("utf-16-be")
     pairs = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))

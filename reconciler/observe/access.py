@@ -1,7 +1,7 @@
 """What we may do on a target cluster, asked without changing anything.
 
-Called by `topology` for each target. It looks at what replication needs there beside its topics. Where no ACLs are in
-force everything is allowed, and one flow is asked for all.
+Called by `topology` for each target. It checks the operations that replication needs beside those on topics. Without an
+authorizer everything is allowed, and one flow is checked for all.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def observe_access(connection: Connection, keys: Collection[str], topology: str,
     """
     operations = connection.cluster_operations()
     known = keys or connection.config_keys(None)
-    # Whoever may do everything with the cluster mostly is a super user, or there are no ACLs at all.
+    # A user with all operations on the cluster is a super user in most cases, or there is no authorizer.
     refusals, has_transactions = _look(connection, topology, flows, is_open=operations >= _EVERYTHING)
     return Access(
         operations=operations,
-        # Who may not see any settings is taken at the brokers' word when markers are tried.
+        # Without DESCRIBE_CONFIGS the release is unknown: a refused marker shows then which operation it takes.
         marker_operation="CLUSTER_ACTION" if known and SINCE_3_8 not in known else "ALTER",
         refusals=refusals,
         has_transactions=has_transactions,

@@ -1,7 +1,7 @@
 """How many brokers a cluster has, which of them are down, and how many replicas topics have there.
 
-A list of topics names the brokers that are up. Those that hold replicas belong to the cluster as well. Where that is
-too few for what is wanted there, or some are down, the cluster is asked for all that are registered (KIP-1073).
+A metadata response names the brokers that are up; brokers that hold replicas belong to the cluster as well. Where these
+are fewer than the replicas of a topic, or some are down, the registered brokers are looked up (KIP-1073).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def brokers_of(
     Args:
         cluster: which one.
         seen: its topics and brokers.
-        wanted: how many replicas some topic should have there; with as many brokers nothing more is asked.
-        registered: asks the cluster for all its brokers.
+        wanted: the largest number of replicas of a topic there; with as many brokers no further request is made.
+        registered: looks up all registered brokers of the cluster.
     """
     known = known_brokers(seen)
     if len(known) < wanted or known > frozenset(seen.brokers):
@@ -39,9 +39,9 @@ def brokers_of(
 
 
 def default_replicas(cluster: Cluster, connection: Connection, flows: Collection[Flow]) -> int | None:
-    """Return how many replicas a cluster gives topics of which nobody says it; None where it tells neither way.
+    """Return how many replicas a cluster gives topics that are made without a number; None where that is not shown.
 
-    The active controller knows, and tells it of a topic that could be made; else brokers have a setting for it.
+    The active controller shows it in the answer to a validate-only CreateTopics; else a setting of the brokers has it.
     """
     return default_in(cluster, stand_in(next(iter(flows)))) or connection.default_replicas()
 

@@ -1,8 +1,8 @@
-"""One read-only connection to one cluster, and what its failures are called.
+"""One read-only connection to one cluster, and the errors that its failures become.
 
-Called by the rest of this room only. It asks and never changes anything: it has no method that writes, and what would
-change something is sent to be validated only. Every failure
-becomes one of the house's errors, naming the cluster, its address, and who was refused what.
+Called by the rest of this room only. It has no method that writes, and requests that would change something are sent as
+validate-only. Every failure becomes one of the product's errors, which names the cluster, its address, the user and the
+refused operation.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ CONNECT_SECONDS = 4.0
 ANSWER_SECONDS = 30.0
 OFFSETS_SECONDS = 10.0
 PROBE_SECONDS = 10.0
-# What the client, and what brokers say where there are no transactions.
+# The errors of the client and of brokers where there are no transactions.
 _NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 Configs = Mapping[str, ConfigEntry]
 
 
 def operations_of(described: Any) -> frozenset[str] | None:
-    """Return the authorised operations of a description by Kafka's names; None when the cluster did not tell."""
+    """Return the authorised operations of a description by Kafka's names; None when the response has none."""
     operations = described.authorized_operations
     return None if operations is None else frozenset(operation.name for operation in operations)
 
@@ -52,7 +52,7 @@ class Connection:
         seconds: how long it may take to answer for the first time.
 
     Raises:
-        Unreachable: AB310, nobody answers at its addresses.
+        Unreachable: AB310, no broker answers at its addresses.
         EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
         Refused: AB423, it is another cluster than the declared one.
     """
@@ -67,7 +67,7 @@ class Connection:
             raise Refused(other)
 
     def describe_topics(self, names: Collection[str]) -> dict[str, TopicDescription]:
-        """Return what the cluster says about the named topics, in one request; those that are gone are left out.
+        """Return the descriptions of the named topics, from one request; topics that do not exist are left out.
 
         Raises:
             EnvironmentFault: AB313, DESCRIBE is refused.
@@ -81,7 +81,7 @@ class Connection:
         return self._collect({f"topic {name}": futures[name] for name in names}, "DESCRIBE")
 
     def topic_operations(self, names: Collection[str]) -> dict[str, frozenset[str] | None]:
-        """Return what we may do on topics, None where the cluster does not tell; those that are not there are left out.
+        """Return our operations on topics, None where the response has none; topics that do not exist are left out.
 
         Raises:
             Unreachable: AB310, no answer.
@@ -191,8 +191,8 @@ class Connection:
     def bindings(self) -> tuple[Sight, frozenset[Binding]]:
         """Return how well ACLs can be seen, and which there are.
 
-        The client says nothing of what a cluster refuses here, nor of one that has no ACLs: both look like no ACLs at
-        all. So what we may do is asked first, and where there are none, whether brokers have an authorizer.
+        The client reports a refusal, and a cluster without an authorizer, as an empty list of ACLs. So our operations
+        on the cluster are read first; without ACLs, the brokers' settings show whether there is an authorizer.
 
         Raises:
             Unreachable: AB310, no answer.
@@ -211,19 +211,19 @@ class Connection:
         return ("unsure" if authorizer is None else "seen" if authorizer.value else "off"), found
 
     def may_be_open(self) -> bool:
-        """Tell whether brokers have a setting by which topics without ACLs may be open to everybody.
+        """Return whether brokers have a setting by which topics without ACLs may be open to all users.
 
-        They show its name to whoever may see their settings, and its value to nobody, as it is an authorizer's.
+        DESCRIBE_CONFIGS shows its name; its value is never shown, as it is a setting of the authorizer.
         """
         return "allow.everyone.if.no.acl.found" in self._settings_of(None)
 
     def may_read_group(self, group: str) -> bool:
-        """Tell whether READ on a group is allowed, whether it exists or not; what nobody said counts as allowed."""
+        """Return whether READ on a group is allowed, whether it exists or not; unknown counts as allowed."""
         operations = self.group_operations(group)
         return operations is None or "READ" in operations
 
     def consumer_groups(self) -> frozenset[str] | None:
-        """Return the names of all consumer groups that the user may see; None where a broker does not tell its own."""
+        """Return the names of all consumer groups that the user may see; None where a broker does not list its own."""
         try:
             listed = self._client.list_consumer_groups(request_timeout=self._patience).result()
         except KafkaException:
@@ -231,21 +231,21 @@ class Connection:
         return None if listed.errors else frozenset(one.group_id for one in listed.valid)
 
     def group_operations(self, group: str) -> frozenset[str] | None:
-        """Return what is allowed on a group, whether it exists or not; None where nobody said."""
+        """Return our operations on a group, whether it exists or not; None where that is unknown."""
         futures = self._client.describe_consumer_groups(
             [group], include_authorized_operations=True, request_timeout=self._patience
         )
         try:
             return operations_of(futures[group].result())
         except KafkaException as error:
-            # Whoever may do anything else may DESCRIBE.
+            # Every other operation implies DESCRIBE.
             return frozenset() if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED else None
 
     def why_no_transactions(self, transactional_id: str) -> Literal["refused", "unknown"] | None:
-        """Say whether WRITE on a transactional id is refused, or such ids unknown; what nobody said counts as allowed.
+        """Return whether WRITE on a transactional id is refused, or such ids are unknown; no answer counts as allowed.
 
-        A producer id is asked for with a time-out that brokers refuse, which they do after they have looked at the ACLs
-        and before they store anything (`KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`).
+        InitProducerId is sent with a time-out that brokers refuse, which they do after the check of the ACLs and
+        before they store anything (`KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`).
         """
         settings = {"transactional.id": transactional_id, "transaction.timeout.ms": 2**31 - 1}
         producer = clients.make(Producer, self._cluster, settings)

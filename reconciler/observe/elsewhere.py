@@ -1,7 +1,7 @@
-"""Where something of a topology is in force that its files lead no flow into any more: there it is to end.
+"""Finds clusters where flows of a topology are in force although its files lead no flow there any more: these end.
 
-Asked by `plan` and `apply` before they decide which targets they are for. Each declared cluster that no enabled flow
-leads into is asked for the one record of what is in force.
+`plan` and `apply` call it before they choose their targets. From each declared cluster that is no target of an enabled
+flow it reads the record of the declaration in force.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Elsewhere(NamedTuple):
 
     Attributes:
         targets: aliases of clusters where flows of the topology are in force, in the order of declaration.
-        notices: the clusters of which nobody could tell, and why.
+        notices: clusters where that could not be read, and why.
     """
 
     targets: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ def in_force_elsewhere(topology: Topology, targets: Collection[str]) -> Elsewher
     """Look at the declared clusters that are no targets.
 
     A cluster that does not answer, or does not let us read, is a notice where no flow reads from it: else it is a
-    source, and whoever looks at the flows says so. One that is only read from and lets us read nothing of ours holds
+    source, and the plan of its flows reports it. A cluster that is a source only, and refuses to show our topics, holds
     nothing that this user could have put in force.
 
     Args:
@@ -71,12 +71,12 @@ def _look(topology: Topology, alias: str) -> DeclarationHistory | AnabranchError
 
 
 def _lasts(topology: Topology, alias: str, found: DeclarationHistory | AnabranchError) -> bool:
-    """Tell whether flows into a cluster are in force, as far as is known."""
+    """Return whether flows into a cluster are in force, as far as is known."""
     if isinstance(found, AnabranchError) or found.in_force is None or not found.in_force.is_declared:
         return False
     if found.declaration is not None:
         return bool(found.declaration.flows)
-    # Of a digest alone nobody knows more than that this one has no flows.
+    # A digest alone shows only whether the declaration differs from one without flows.
     return found.in_force.digest != declaration_into(topology, alias).digest
 
 

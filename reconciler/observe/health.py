@@ -1,6 +1,6 @@
-"""What a live cluster shows `doctor`: whether its brokers answer where they say, and what our user may do there.
+"""Checks of a live cluster for `doctor`: do its brokers answer at their advertised addresses, and which rights exist.
 
-It writes nothing. What does not exist yet nobody can be refused on: it is left out.
+It writes nothing. Rights on resources that do not exist yet are left out.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _AT_ONCE = 16
 
 
 def brokers_of(connection: Connection) -> tuple[BrokerSeen, ...]:
-    """Return every broker of a cluster, each asked at the address that it tells clients, by id."""
-    told = [(node, broker.host, broker.port) for node, broker in sorted(connection.metadata.brokers.items())]
+    """Return every broker of a cluster, by id, after a connection to its advertised address."""
+    advertised = [(node, broker.host, broker.port) for node, broker in sorted(connection.metadata.brokers.items())]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return tuple(pool.map(lambda one: _reach(*one), told))
+        return tuple(pool.map(lambda one: _reach(*one), advertised))
 
 
 def rights(connection: Connection, acls: Collection[Acl]) -> Rights:

@@ -20,7 +20,7 @@ from reconciler.model.planning.observed import ObservedCluster
 
 FORMAT = 8
 OLDEST_SECONDS = 3600.0
-"""How old a record may be that somebody previews by. What was granted since would look as if nothing asked for it."""
+"""How old a record may be that a preview uses. ACLs that were granted since would look as if no flow needed them."""
 
 
 def write_observed(

@@ -1,7 +1,7 @@
 """Which brokers a cluster has, and how many replicas it gives topics, asked without writing anything.
 
-`observe` asks: a list of topics names only brokers that are up, and brokers tell the default by a setting alone, which
-the active controller may have otherwise.
+Called by `observe`: a metadata response names only brokers that are up, and the default that a broker's setting shows
+may differ from that of the active controller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TIMEOUT = 5.0
 
 
 def registered_in(cluster: Cluster) -> frozenset[int] | None:
-    """Return the ids of all brokers that a cluster has registered; None where it does not tell.
+    """Return the ids of all brokers that a cluster has registered; None where it is not shown.
 
     Raises:
         EnvironmentFault: what `Wire` raises: a secret cannot be resolved, or the like.
@@ -28,7 +28,7 @@ def registered_in(cluster: Cluster) -> frozenset[int] | None:
 
 
 def default_in(cluster: Cluster, topic: str) -> int | None:
-    """Return how many replicas a cluster gives a topic of which nobody says it; None where it does not tell.
+    """Return how many replicas a cluster gives a topic that is made without a number; None where it is not shown.
 
     Args:
         cluster: which one.

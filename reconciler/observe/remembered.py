@@ -1,4 +1,4 @@
-"""Look at the records of copies where records of ownership are missing: which topics are copies of ours even so."""
+"""Finds copies of ours whose ownership records are missing, by the records of copies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.state.journals import home
 def with_remembered(
     seen: ObservedCluster, cluster: Cluster, topology: Topology, remotes: Collection[str]
 ) -> ObservedCluster:
-    """Add what the records of copies say of topics that exist under the names of copies and that nobody has on record.
+    """Add the records of copies for topics that have the names of copies and no ownership record.
 
     Where every such topic is on record nothing is read.
 
@@ -34,7 +34,7 @@ def with_remembered(
     """
     unknown, flows = set(remotes) - seen.owned.keys(), topology.flows_into((cluster.alias,))
     journals = home.journals(cluster, topology.name)
-    # In a journal that several topologies share a flow's name does not tell whose copy it is.
+    # In a journal that several topologies share, the name of a flow does not identify it.
     if not unknown or not journals.is_own or journals.copies.name not in seen.names:
         return seen
     copies = Copies(cluster, topology.name)
@@ -44,7 +44,7 @@ def with_remembered(
     except Unreachable:
         raise
     except EnvironmentFault:
-        # Who may not read it plans as if there were none.
+        # A user without READ on it plans as if there were none.
         return seen
     finally:
         copies.close()

@@ -101,7 +101,7 @@ def observe(
         originals[flow.source] |= taken
         copies[flow.target] |= {flow.remote_topic(name) for name in taken} & observed[flow.target].topics.keys()
     for alias in observed.keys() & set(targets):
-        # How much a copy holds that no flow takes any more is told when that is planned.
+        # The plan shows how many records a copy holds that no flow fills any more.
         left = (name for name, record in observed[alias].owned.items() if record.topology == topology.name)
         copies[alias] |= observed[alias].topics.keys() & set(left)
     # Copies first: asked later than its original, one that is written all the time would seem ahead.
@@ -151,7 +151,7 @@ def observe_owned(
         topology: what is declared.
         targets: aliases of the target clusters that matter.
         resting_may_be_away: whether those of them need not answer that are sources of flows that are all failed over,
-            and nothing else: they are `away`, and nobody is told why.
+            and nothing else: they are `away`, without an error.
 
     Raises:
         EnvironmentFault: AB304, AB311, AB312 or AB313: a cluster answers, and does not let us look.
@@ -193,7 +193,7 @@ def _on_record(seen: ObservedCluster | None) -> Collection[str]:
 
 
 def _with_bindings(seen: ObservedCluster, connection: Connection) -> ObservedCluster:
-    """Add who may do what on a cluster."""
+    """Add the ACLs of a cluster."""
     sight, bindings = connection.bindings()
     is_open = sight in ("seen", "unsure") and connection.may_be_open()
     return replace(seen, acls=replace(seen.acls, sight=sight, bindings=bindings, may_be_open=is_open))
@@ -219,7 +219,7 @@ def _with_bounds(
 def _touched(topology: Topology, targets: Collection[str], names: Mapping[str, frozenset[str]]) -> dict[str, set[str]]:
     """Return, for each cluster, the topics that a flow takes there or would fill there, whether they exist or not.
 
-    A cluster leaves what a user may not see out of its list. Asked by name it says so, and then the plan can too.
+    A cluster lists only topics that the user may DESCRIBE. Described by name, a refusal shows, for the plan.
     """
     touched: dict[str, set[str]] = {alias: set() for alias in names}
     for flow in topology.flows_into(targets):
@@ -291,7 +291,7 @@ def _with_answers(
     flows: Collection[Flow],
     names: tuple[Collection[str], Collection[str]],
 ) -> ObservedCluster:
-    """Add what a target says of what the flows into it declare; the names are of their copies, and of what is ours."""
+    """Add a target's answers to the declared values of flows into it; `names` are of their copies and of our topics."""
     refused, unasked = refused_values(connection, flows, *names)
     seen = replace(seen, refused_values=refused, unasked_values=unasked)
     if any(flow.replication_factor == TARGETS_DEFAULT for flow in flows):
@@ -350,7 +350,7 @@ def _known_keys(configs: Mapping[str, Configs], connection: Connection) -> tuple
     some_topic = min(connection.metadata.topics, default=None)
     if some_topic is not None and (keys := connection.config_keys(some_topic)):
         return keys, _timestamp_keys(keys)
-    # A broker does not list topic-level keys, but its own tell how old it is.
+    # A broker does not list topic-level keys, but its own show its release.
     broker_keys = frozenset(key.removeprefix("log.") for key in connection.config_keys(None))
     return frozenset(), _timestamp_keys(broker_keys) if broker_keys else TIMESTAMP_KEYS
 

@@ -77,6 +77,6 @@ def _answers(asked: dict[Value, Future[Any]]) -> Iterator[tuple[Value, KafkaErro
             yield pair, error.args[0]
 
 
-def _reason(said: str, key: str, value: str) -> str:
-    """Return what a cluster says of a value, without the value and the key that are named with it anyway."""
-    return said.removeprefix(f"Invalid value {value} for configuration {key}: ")
+def _reason(message: str, key: str, value: str) -> str:
+    """Return the reason in a cluster's refusal of a value, without value and key, which stand beside it anyway."""
+    return message.removeprefix(f"Invalid value {value} for configuration {key}: ")

@@ -120,7 +120,7 @@ class Admin:
         return problems
 
     def _describe(self, names: Collection[str], **options: bool) -> dict[str, Future[TopicDescription]]:
-        """Describe topics that were made; each broker hears of them by itself, and any may answer."""
+        """Describe topics that were made; any broker may answer, and each learns of them at a time of its own."""
         deadline = time.monotonic() + VISIBLE_SECONDS
         found: dict[str, Future[TopicDescription]] = {}
         while missing := [name for name in names if name not in found]:
@@ -163,7 +163,7 @@ class Admin:
         resource = f"topic {topic}"
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             where = f"{self._cluster.where}, {resource}"
-            return Problem("AB315", where, "was made by somebody else since the plan", "plan again")
+            return Problem("AB315", where, "was made by others since the plan", "plan again")
         if replicas.is_too_few(error):
             return replicas.not_now(self._cluster, resource, in_words(error))
         return failed(self._cluster, error, operation, resource, resource)
@@ -173,7 +173,7 @@ class Admin:
             "AB360",
             f"{self._cluster.where}, topic {topic}",
             f"was made, and {self._cluster.user} is not allowed {operations} on it: nothing could be copied",
-            f"grant {operations} on topic {topic}; the next plan looks again",
+            f"grant {operations} on topic {topic}; the next plan checks it",
         )
 
     def _leaderless(self, topic: str) -> Problem:

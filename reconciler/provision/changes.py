@@ -25,7 +25,7 @@ def failed(cluster: Cluster, error: KafkaError, operation: str, needed_on: str, 
 
     Args:
         cluster: which one.
-        error: what it or the client says.
+        error: from it, or from the client.
         operation: Kafka's name of what the change takes.
         needed_on: on which resource it takes that.
         subject: what was to be changed.

@@ -2,7 +2,7 @@
 
 Clusters are worked on side by side; on each, steps of a kind travel in batches. An error stops what depends on it and
 nothing else. The declaration is put in force last, and only when everything else was done, but for single topics that
-could not be made or changed. Running it again after a kill at any moment is safe: `work` says why.
+could not be made or changed. Running it again after a kill at any moment is safe, see `work`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DirectProvisioner:
         """Do nothing: whatever is planned can be asked of a cluster."""
 
     def apply(self, plan: Plan) -> Outcome:
-        """Carry out as much of the plan as can be, and tell what became of every step.
+        """Carry out as much of the plan as can be, and return the result of every step.
 
         Raises:
             EnvironmentFault: AB304, a secret cannot be resolved; nothing was changed.
@@ -136,7 +136,7 @@ def _remove(work: Work, steps: Sequence[Removal], topology: str) -> None:
 
 
 def _create(work: Work, steps: Sequence[CreateTopic]) -> None:
-    """Make remote topics: first say that they will be ours, then make them, then say that they are."""
+    """Make remote topics: write their ownership records, make them, confirm the records with the topics' ids."""
     if not work.intend(steps):
         return
     problems = work.admin.create_topics({step.name: step.topic for step in steps})

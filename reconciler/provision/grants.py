@@ -1,7 +1,7 @@
 """Grant and revoke ACLs in batches, with a record of what is ours before and after.
 
-Called by provisioners. The record of an ACL is written before it is granted and goes after it is revoked, so that
-whoever is killed in between leaves nothing that nobody knows of.
+Called by provisioners. The record of an ACL is written before it is granted and removed after it is
+revoked, so that a kill in between leaves no ACL of ours without a record.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Grants:
         self._ownership = Ownership(cluster, topology)
 
     def change(self, steps: Collection[AclChange]) -> Outcome:
-        """Grant and revoke, and tell what became of every step.
+        """Grant and revoke, and return the result of every step.
 
-        What is denied is granted before what is allowed, and revoked after it: nobody is allowed more in between. Where
-        a part of that fails, what rests on it is not done.
+        DENY is granted before ALLOW, and revoked after it, so no principal has more rights in between. Where a step
+        fails, the steps that depend on it are not carried out.
         """
         outcome = Outcome()
         for permission in _FIRST_DENIED:
@@ -78,7 +78,7 @@ class Grants:
         return None
 
     def confirm(self, steps: Sequence[GrantAcl]) -> Outcome:
-        """Wait until brokers go by ACLs that were granted, and tell which do not come."""
+        """Wait until brokers apply ACLs that were granted, and return the result of each."""
         outcome = Outcome()
         _tell(steps, self._await([step.binding for step in steps]), outcome)
         return outcome

@@ -1,7 +1,7 @@
-"""Ask the targets of a plan whether they would carry its steps out: policies, quotas and limits are theirs to know.
+"""Validates the steps of a plan at its targets, whose policies, quotas and limits only they can check.
 
-Every request is the one that the direct provisioner would send, to be validated only: nothing is changed. Called by the
-commands that show a plan; the reconcile loop hears the same answers when it makes topics.
+Every request is the one that the direct provisioner would send, as validate-only: nothing is changed. Called by the
+commands that show a plan; the reconcile loop gets the same answers when it makes topics.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Rehearsing(Admin):
             return replicas.not_now(self._cluster, f"topic {topic}", in_words(error))
         remedy = "change what the flow declares, or what the cluster allows; or exclude the topic from the flow"
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-            remedy = "plan again; where that says the same, it is hidden from us: grant DESCRIBE on it"
+            remedy = "plan again; if it is refused again, it is hidden from this user: grant DESCRIBE on it"
         return Problem(_REFUSED, where, f"{self._cluster.alias} would refuse it: {in_words(error)}", remedy)
 
     def _problems(self, futures: Mapping[str, object], operation: str) -> Problems:
@@ -52,18 +52,18 @@ class _Rehearsing(Admin):
             try:
                 future.result()  # type: ignore[attr-defined]
             except calls.RAISED as error:
-                said = calls.cause_of(error)
-                if said.code() in calls.SILENT or is_refusal(said):
-                    self.unasked[f"not asked whether it would carry this out: {operation}: {in_words(said)}"] = None
-                elif said.code() == KafkaError.THROTTLING_QUOTA_EXCEEDED:
-                    self.unasked[f"its quota slows changes of topics down: {in_words(said)}"] = None
+                cause = calls.cause_of(error)
+                if cause.code() in calls.SILENT or is_refusal(cause):
+                    self.unasked[f"not asked whether it would carry this out: {operation}: {in_words(cause)}"] = None
+                elif cause.code() == KafkaError.THROTTLING_QUOTA_EXCEEDED:
+                    self.unasked[f"its quota slows changes of topics down: {in_words(cause)}"] = None
                 else:
-                    problems[name] = self._problem(said, operation, name)
+                    problems[name] = self._problem(cause, operation, name)
         return problems
 
 
 def rehearsed(plan: Plan, topology: Topology) -> Plan:
-    """Return a plan with what its targets say to it beside.
+    """Return a plan with the notices of its targets.
 
     Args:
         plan: what would be done.
@@ -93,14 +93,14 @@ def _ask(part: ClusterPlan, cluster: Cluster) -> tuple[list[Problem], list[Notic
     admin = _Rehearsing(cluster)
     asked = (admin.create_topics(made), admin.add_partitions(grown), admin.alter_configs(altered))
     problems = [problem for found in asked for problem in _folded(found, cluster)]
-    return problems, [Notice(f"cluster {cluster.alias}", said) for said in admin.unasked]
+    return problems, [Notice(f"cluster {cluster.alias}", text) for text in admin.unasked]
 
 
 def _folded(found: Problems, cluster: Cluster) -> Iterator[Problem]:
-    """Yield what is said of many topics alike once, with the first of them."""
+    """Yield a problem that many topics share once, with the first of them."""
     alike: dict[tuple[str, str], list[str]] = {}
     for name, problem in found.items():
-        # What is said names the topic, mostly.
+        # Most messages name the topic.
         alike.setdefault((problem.code, problem.message.replace(name, "…")), []).append(name)
     for names in alike.values():
         first = found[names[0]]

@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 0.1
 
 
 def end_what_is_in_force(topology: Topology, plan: Plan, may_change: Callable[[str], None]) -> list[str]:
-    """Say at each target that nothing is in force any more, before anything is deleted; return these targets.
+    """Record at each target that nothing is in force any more, before anything is deleted; return these targets.
 
     From then on no `replicate` begins with the old declaration, and makes anew what is just being deleted.
 
@@ -85,7 +85,7 @@ class Remover(Admin):
         return problems
 
     def close(self) -> None:
-        """Listen no longer to who copies there."""
+        """Close the reader of the flows that run there."""
         self._copiers.close()
 
     def _delete(self, ids: Mapping[str, str]) -> Problems:
@@ -108,7 +108,7 @@ class Remover(Admin):
         left = dict(ids)
         while left:
             there, problems = self._ids(left)
-            # A topic of another id was made meanwhile, by whoever reads or writes there: ours is gone.
+            # A client made a topic of another id meanwhile: ours is gone.
             left = {name: topic_id for name, topic_id in left.items() if there.get(name) == topic_id}
             if problems or not left:
                 return problems
@@ -136,7 +136,7 @@ class Remover(Admin):
         return Problem(
             "AB315",
             f"{self._cluster.where}, topic {topic}",
-            f"was made by somebody else since the plan (topic id {expected} then, {found} now), and stays",
+            f"was made by others since the plan (topic id {expected} then, {found} now), and stays",
             "plan again",
         )
 

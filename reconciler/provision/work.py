@@ -1,8 +1,8 @@
 """What every provisioner does around its own part: our own topics first, the records of what is ours, and the outcome.
 
 `direct` makes topics between `begin` and `confirm` with the `admin` that is here; the Pulumi provisioner leaves that to
-Pulumi. Both write the record of a topic before it is made, and confirm it with the topic's id after: whoever is killed
-in between still knows its own work.
+Pulumi. Both write the record of a topic before it is made, and confirm it with the topic's id after, so that the
+next run recognises what a killed one has made.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Provisioner(Protocol):
         """
 
     def apply(self, plan: Plan) -> Outcome:
-        """Carry out as much of the plan as can be, and tell what became of every step.
+        """Carry out as much of the plan as can be, and return the result of every step.
 
         Args:
             plan: all of what was prepared, or a wave of it.
@@ -105,10 +105,10 @@ class Work:
 
     @property
     def open(self) -> list[Step]:
-        """Every step of which nothing is told yet."""
+        """Every step without a result yet."""
         failed, skipped = self.outcome.failed, self.outcome.skipped
-        told = [*self.outcome.done, *(one.step for one in failed), *(one.step for one in skipped)]
-        known = {id(step) for step in told}
+        ended = [*self.outcome.done, *(one.step for one in failed), *(one.step for one in skipped)]
+        known = {id(step) for step in ended}
         return [step for step in self._steps if id(step) not in known]
 
     def of(self, kind: type[Kind]) -> list[Kind]:
@@ -125,7 +125,7 @@ class Work:
     def begin(self) -> bool:
         """Make the topics of our own state; where that fails nothing else is tried.
 
-        Without the ownership record nobody would know later what is ours.
+        Without the ownership record our topics could not be recognised later.
         """
         for step in self.of(CreateInternalTopic):
             try:
@@ -183,24 +183,24 @@ class Work:
             elif isinstance(step, RecordOwnership):
                 self.skip([step], "another change of this topic failed")
             else:
-                # What half worked keeps its old record, which tells the next plan what was really applied last.
+                # A change that half worked keeps its old record, by which the next plan compares.
                 self.done([step])
         if self._record(whole, {step.name: step.topic_id for step in whole}):
             self.done(whole)
 
     def done(self, steps: Sequence[Step]) -> None:
-        """Say that steps were carried out."""
+        """Record that steps were carried out."""
         for step in steps:
             _LOG.debug("%s: done: %s of %s", self.cluster.where, type(step).__name__, step.name)
             self.outcome.done.append(step)
             self._progress(step)
 
     def fail(self, steps: Sequence[Step], problem: Problem) -> None:
-        """Say that steps were tried in vain."""
+        """Record that steps failed."""
         self.outcome.failed += [Failure(step, problem) for step in steps]
 
     def skip(self, steps: Sequence[Step], why: str) -> None:
-        """Say that steps were not tried."""
+        """Record that steps were skipped."""
         self.outcome.skipped += [Skipped(step, why) for step in steps]
 
     def _record(self, steps: Sequence[CreateTopic | TopicChange], topic_ids: Mapping[str, str | None]) -> bool:
@@ -238,7 +238,7 @@ def record_in_force(topology: Topology, plan: Plan, targets: Collection[str], ma
 
 
 def put_in_force(topology: Topology, plan: Plan, may_change: MayChange, outcome: Outcome) -> None:
-    """Say at each target that this declaration is in force: who replicates another one ends it."""
+    """Record at each target that this declaration is in force: runs with another one end."""
     declared = {cluster.alias: cluster.declared for cluster in plan.clusters}
     for alias, digest in plan.to_put_in_force:
         try:

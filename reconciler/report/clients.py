@@ -13,7 +13,7 @@ from reconciler.model.declared.topology import Topology
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line, Lines
 
-# What is done where nothing is declared, and no value says it.
+# What happens where nothing is declared, for keys without a plain default.
 _UNDECLARED = {
     "client.id": "a name of its own for each client",
     "send.buffer.bytes": "the system's",

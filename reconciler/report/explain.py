@@ -29,8 +29,8 @@ _UNWRITTEN = {
 class Fate(TypedDict):
     """What becomes of one topic in one flow.
 
-    Keys: its name at the source; its copy's, None where it is not copied; why; the clusters that its name says it came
-    through, nearest first.
+    Keys: its name at the source; its copy's, None where it is not copied; why; the clusters that it came through by its
+    name, nearest first.
     """
 
     topic: str

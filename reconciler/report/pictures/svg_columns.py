@@ -15,8 +15,8 @@ Links = Collection[tuple[int, int]]
 def columns(count: int, links: Links) -> list[list[int]]:
     """Return the units by column, and from top to bottom in each.
 
-    Who is fed stands right of who feeds. Those that feed each other stand in two columns: around their hub where they
-    have one, else in a circle.
+    A target stands to the right of its sources. Units with links both ways stand in two columns: around their hub where
+    they have one, else in a circle.
 
     Args:
         count: how many units there are.

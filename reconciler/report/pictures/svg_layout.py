@@ -233,7 +233,8 @@ class _Plane:
 def _settle(items: Sequence[Rect], wanted: Sequence[float], gap: float) -> None:
     """Place items below each other, in their order, with their middles as near to the given ones as possible.
 
-    Nearest in the sum of squares: items that would overlap are joined to blocks, each at the mean of what its own want.
+    Nearest in the sum of squares: items that would overlap are joined to blocks, each at the mean of
+    the places of its items.
     """
     offsets: list[float] = []
     for index, item in enumerate(items):

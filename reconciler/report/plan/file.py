@@ -49,7 +49,7 @@ class SavedPlan:
 
     @property
     def deletes(self) -> frozenset[DeletionKind]:
-        """Of which kinds it deletes things that somebody must allow."""
+        """The kinds of which it deletes something, each of which needs `--allow-delete`."""
         steps = [step for cluster in self.plan["clusters"] for step in cluster["steps"]]
         topics: set[DeletionKind] = {"topic"} if any(one["action"] == "delete-topic" for one in steps) else set()
         acls: set[DeletionKind] = {"acl"} if any(one.get("foreign") for one in steps) else set()

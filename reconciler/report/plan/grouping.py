@@ -25,7 +25,7 @@ class GroupRow(Generic[What]):
     Attributes:
         what: it is; equal changes have it alike.
         name: whose change it is.
-        dims: where, for whom and the like, each a word; changes that differ in one of these alone, for all of their
+        dims: cluster, principal and the like, each a word; changes that differ in one of these alone, for all of their
             names, are one group.
     """
 
@@ -99,7 +99,7 @@ class AccessRow:
 
 
 def access_groups(steps: Iterable[AclChange]) -> list[Group[AccessRow]]:
-    """Return changes of ACLs by operations and resources; the dims are clusters, whom (`User:x`), and flows."""
+    """Return changes of ACLs by operations and resources; the dims are clusters, principals (`User:x`), and flows."""
     operations: dict[tuple[AccessRow, tuple[str, ...], str], dict[str, None]] = {}
     # Most flows have one target, so where and for which flow is one dim until all are together.
     places: dict[tuple[str, str], str] = {}
@@ -131,7 +131,7 @@ def new_topics(steps: Iterable[object]) -> dict[str, frozenset[str]]:
 
 
 def notice_groups(notices: Iterable[tuple[str, Notice]]) -> list[Group[str]]:
-    """Return notices by what they say, with `OWN` for what is each one's own; the only dim are the clusters.
+    """Return notices by their text, with `OWN` for the part that differs; the only dim are the clusters.
 
     Args:
         notices: each with the cluster that it is about.

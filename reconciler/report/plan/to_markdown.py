@@ -96,7 +96,7 @@ def _deleted(plan: Plan) -> Section:
 
 def _flows_changed(plan: Plan) -> Section:
     changes = [(cluster.alias, change) for cluster in plan.clusters for change in cluster.changes]
-    # A flow has one target, so its changes need not say which to be told with those of others.
+    # A flow has one target, so its changes are grouped with those of others without it.
     places: dict[str, dict[str, None]] = {}
     for alias, change in changes:
         places.setdefault(change.name, {})[alias] = None
@@ -333,7 +333,7 @@ class _Copies:
 def _by_flow(copies: Sequence[_Copy]) -> list[_Copies]:
     """Return copies by their text; flows that do the same with the same originals are one group.
 
-    They are told by their originals' names then, so those whose names do not end so are no part of it.
+    The names of their originals stand for the copies then, so copies whose names do not end so are not included.
     """
     places: dict[tuple[str, str, str | None], str] = {}
     found: dict[tuple[Any, str, str], list[_Copy]] = {}
@@ -343,7 +343,7 @@ def _by_flow(copies: Sequence[_Copy]) -> list[_Copies]:
         found.setdefault((what, copy.name if copy.front is None else copy.original, place), []).append(copy)
     told = []
     for group in folded(GroupRow(what, name, (place,)) for what, name, place in found):
-        # Names of copies say more, as long as they are few.
+        # Names of copies are clearer, as long as they are few.
         alone = [(place,) for place in group.dims[0]] if len(group.names) <= FEW else [group.dims[0]]
         for some in alone:
             copies_of = (copy for place in some for name in group.names for copy in found[group.what, name, place])

@@ -259,7 +259,7 @@ def _notices(mark: str, style: str, kind: str, notices: Sequence[Notice]) -> Ite
 
 
 def _together(mark: str, style: str, kind: str, names: Sequence[str]) -> Iterator[Line]:
-    """Yield the line above what is said of some things: their name, or how many they are and their names."""
+    """Yield the heading of some things: their name, or their number and names."""
     yield _head(mark, style, kind, names[0] if len(names) == 1 else counted(len(names), kind))
     if len(names) > 1:
         yield from _names(names)

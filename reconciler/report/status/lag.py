@@ -64,7 +64,7 @@ def lag_lines(rows: Sequence[LagRow], start: str = "") -> list[Line]:
 
     Args:
         rows: the partitions.
-        start: the command that runs the flows, told where no task has said anything of any partition.
+        start: the command that runs the flows, shown where no task has reported a partition.
     """
     if not rows:
         return [Line(f"no partitions: no task has reported; start: {start}" if start else "no partitions")]

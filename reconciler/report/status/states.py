@@ -58,7 +58,7 @@ def state_of(
 
 def unheard(tasks: Sequence[TaskStatus], now: float) -> int:
     """Return the number of tasks of live runs that have not reported yet."""
-    # Counted, and not gone through: how many there are is what words say.
+    # Counted, and not gone through: their number comes from a journal.
     expected: dict[str, int] = {}
     for task in tasks:
         if task.is_live(now):

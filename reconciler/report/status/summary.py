@@ -71,7 +71,7 @@ class FlowSummary:
         source: alias.
         target: alias.
         state: `degraded` when a partition is parked, a task is silent or none can be kept alive, `opening` when nothing
-            is copied yet or a task has not spoken at all, `waiting` when it has no partition that it may copy, `paused`
+            is copied yet or a task has never reported, `waiting` when it has no partition that it may copy, `paused`
             when all are, `failed over` when it is and nothing of it runs, `lost` when all tasks fell silent without a
             last word.
         records_per_second: of all tasks.
@@ -97,7 +97,7 @@ class FlowSummary:
         failed_over: that record; None if there is none, or it was not read.
         groups: how its groups are looked after; None if it declares none, or it was not read.
         is_enabled: whether its file enables it.
-        pauses: what is paused of it where nothing runs it, with who has paused it and when.
+        pauses: what is paused of it where nothing runs it, with the user that paused it and when.
     """
 
     name: str
@@ -145,8 +145,8 @@ def summarise(
         statuses: the newest word of each task; several runs of one flow are counted together.
         now: seconds since 1970.
         in_force: by target, which declaration is in force there.
-        last_looks: by flow, when its groups were last looked at, None where that cannot be read; None where nobody
-            asked.
+        last_looks: by flow, when its groups were last copied, None where that cannot be read; None where it
+            was not read.
         failed_over: by target, which flows are on record there as failed over.
     """
     here, records = in_force or {}, failed_over or {}
@@ -160,7 +160,7 @@ def summarise(
 
 
 def with_pauses(summaries: Iterable[FlowSummary], pauses: Mapping[str, Pauses]) -> list[FlowSummary]:
-    """Add what is paused of flows that nothing runs; of the others their partitions tell.
+    """Add what is paused of flows that nothing runs; the partitions of the others show it.
 
     Args:
         summaries: of flows.
@@ -184,7 +184,7 @@ def _at_rest(summary: FlowSummary, flow: Flow) -> FlowSummary:
 
 
 def _resting(summary: FlowSummary, flow: Flow, records: Mapping[str, FailedOver]) -> FlowSummary:
-    """Add to a summary whether the flow is failed over; while its tasks still drain, their state is told."""
+    """Add to a summary whether the flow is failed over; while its tasks still drain, their state is shown."""
     resting = failed_flows([flow], records)
     if flow.name not in resting:
         return summary
@@ -193,7 +193,7 @@ def _resting(summary: FlowSummary, flow: Flow, records: Mapping[str, FailedOver]
 
 
 def _ran_for(flow: Flow, statuses: Iterable[TaskStatus], now: float) -> float:
-    """Return for how many seconds a flow's tasks have run; 0 where none does, or none says so."""
+    """Return for how many seconds a flow's tasks have run; 0 where none does, or none reports it."""
     live = (word for word in statuses if word.flow == flow.name and not word.is_held and word.is_live(now))
     return max((now - word.since for word in live if word.since), default=0.0)
 
@@ -260,7 +260,7 @@ def status_lines(summaries: Sequence[FlowSummary], whole: bool = False, start: s
     Args:
         summaries: the flows.
         whole: list every partition, with its figures, instead.
-        start: the command that runs the flows, told where nothing does.
+        start: the command that runs the flows, shown where nothing does.
     """
     width = max((len(_route(summary)) for summary in summaries), default=0)
     lines: list[Line] = []

@@ -73,7 +73,7 @@ class Wrapping(Line):
         return self
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
-        """Yield it for a console, as rich asks for it."""
+        """Yield it for a console; the protocol is rich's."""
         if not console.is_terminal:
             yield from super().__rich_console__(console, options)
             return

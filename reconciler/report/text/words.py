@@ -151,7 +151,7 @@ def summary(plan: Plan) -> str:
 
 
 def shared_settings(topics: Sequence[DesiredTopic]) -> tuple[TopicSetting, ...]:
-    """Return what several new topics all get alike and none of them has from its original: said once for all."""
+    """Return what several new topics all get alike and none of them has from its original: shown once for all."""
     if len(topics) <= 1:
         return ()
     alike = set(topics[0].settings).intersection(*(topic.settings for topic in topics[1:]))

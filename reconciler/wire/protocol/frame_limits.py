@@ -25,7 +25,7 @@ LONGEST_SETUP_MS = 10_000
 `socket.connection.setup.timeout.ms`."""
 
 USUAL_FETCH = 4 * 2**20
-"""Bytes that a fetch asks for as a rule; room for so many is made at once where it is not known what was asked for."""
+"""Usual limit of a fetch in bytes; a buffer of this size is made at once where the request's limit is unknown."""
 
 
 def untouched(size: int) -> memoryview:
