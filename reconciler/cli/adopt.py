@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology
-from reconciler.cli.deleting import go_on
-from reconciler.cli.planning import PlanFormat, print_outcome, show_plan, tell_next
-from reconciler.cli.targeting import Clusters, Topics
+from reconciler.cli.common import TERMINAL, Files, go_on, load_topology
+from reconciler.cli.formats import FORMAT, PlanFormat, as_written
+from reconciler.cli.planning import print_outcome, show_plan, tell_next
+from reconciler.cli.shared_options import Clusters, Topics
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import Plan

@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology
-from reconciler.cli.deleting import AllowDelete, allowances, confirm, go_on
-from reconciler.cli.owning import TakeOver
-from reconciler.cli.planning import PlanFormat, print_outcome, show_plan, tell_next
+from reconciler.cli.common import TERMINAL, Files, confirm, go_on, load_topology
+from reconciler.cli.formats import FORMAT, PlanFormat, as_written
+from reconciler.cli.planning import print_outcome, show_plan, tell_next
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
-from reconciler.cli.targeting import Clusters, Topics
+from reconciler.cli.shared_options import AllowDelete, Clusters, TakeOver, Topics, allowances
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
 from reconciler.operate.applying import Applying, ApplyOptions, Approval

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from reconciler.model.base.errors import Problem
-from reconciler.model.base.text import json_text
 from reconciler.model.declared.topology import Topology
 from reconciler.operate.reporter import Emphasis, Reporter
 
@@ -26,14 +25,7 @@ if TYPE_CHECKING:
 
 # The log that is open, if one is.
 _logs: list[EventLog] = []
-# Whether values are written as YAML.
-_is_yaml = [False]
 _STYLES: dict[Emphasis, str | None] = {"detail": "dim", "info": None, "caution": "yellow"}
-
-TextOrJson = Literal["text", "json", "yaml"]
-
-FORMAT = ("--format", "-o", "--output")
-"""The names of the option for the format of output; its callback is `as_written`."""
 
 DEFAULT_FILE = Path("anabranch.yaml")
 FILE_VARIABLE = "ANABRANCH_FILE"
@@ -110,32 +102,27 @@ def ask(question: str) -> str | None:
     return said.strip() if said else None
 
 
-def as_written(output: str) -> str:
-    """Return how something is written, where YAML is another way to write JSON's values."""
-    _is_yaml[0] = output == "yaml"
-    return "json" if _is_yaml[0] else output
+def go_on() -> None:
+    """Ask whether to go on.
+
+    Raises:
+        typer.Exit: the answer is not yes.
+    """
+    if (ask("Carry this out? [y/N]") or "").lower() not in {"y", "yes"}:
+        stderr_console().print("Nothing was changed.")
+        raise typer.Exit(1)
 
 
-def write_as_json() -> None:
-    """Have values written as JSON from now on."""
-    _is_yaml[0] = False
+def confirm(topology: Topology, deleted: int) -> None:
+    """Have the operator type the topology's name.
 
-
-def print_json(value: object) -> None:
-    """Write `value` to stdout as indented JSON, or as YAML where that is asked for."""
-    sys.stdout.write(_yaml(value) if _is_yaml[0] else f"{json_text(value, indent=2)}\n")
-
-
-def print_in_line(value: object) -> None:
-    """Write one value of many to stdout: as JSON in one line, or as a YAML document."""
-    sys.stdout.write(f"---\n{_yaml(value)}" if _is_yaml[0] else f"{json_text(value)}\n")
-    sys.stdout.flush()
-
-
-def _yaml(value: object) -> str:
-    from reconciler.declare.rewrite import yaml_text
-
-    return yaml_text(value)
+    Raises:
+        typer.Exit: something else was typed.
+    """
+    what = f"This deletes {deleted} topic{'' if deleted == 1 else 's'} with all records." if deleted else ""
+    if ask(f"{what} Type the topology's name ({topology.name}) to go on:".strip()) != topology.name:
+        stderr_console().print("Nothing was changed.")
+        raise typer.Exit(1)
 
 
 def load_topology(files: Iterable[Path]) -> Topology:

@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology, say
-from reconciler.cli.deleting import AllowDelete, allowances, confirm
-from reconciler.cli.owning import TakeOver
-from reconciler.cli.planning import PlanFormat, print_outcome, show_plan
-from reconciler.cli.targeting import Clusters, Topics
+from reconciler.cli.common import TERMINAL, Files, confirm, load_topology, say
+from reconciler.cli.formats import FORMAT, PlanFormat, as_written
+from reconciler.cli.planning import print_outcome, show_plan
+from reconciler.cli.shared_options import AllowDelete, Clusters, TakeOver, Topics, allowances
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster

@@ -7,16 +7,9 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import (
-    FORMAT,
-    TextOrJson,
-    as_written,
-    load_topology,
-    print_json,
-    stderr_console,
-    stdout_console,
-)
-from reconciler.cli.targeting import Clusters
+from reconciler.cli.common import load_topology, stderr_console, stdout_console
+from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
+from reconciler.cli.shared_options import Clusters
 from reconciler.operate.checking import cluster_checks, machine_checks
 from reconciler.operate.targets import chosen_targets
 
@@ -28,7 +21,7 @@ def doctor(
     ] = None,
     clusters: Clusters = None,
     output: Annotated[
-        TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
+        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
     ] = "text",
 ) -> None:
     """Check this machine and the clusters, and show what stands against replicating. Changes nothing."""

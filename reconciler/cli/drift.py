@@ -7,18 +7,10 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import (
-    FORMAT,
-    TERMINAL,
-    Files,
-    as_written,
-    load_topology,
-    print_json,
-    print_problems,
-    stdout_console,
-)
-from reconciler.cli.planning import DIFFERENT, PlanFormat
-from reconciler.cli.targeting import Clusters, Topics
+from reconciler.cli.common import TERMINAL, Files, load_topology, print_problems, stdout_console
+from reconciler.cli.formats import FORMAT, PlanFormat, as_written, print_json
+from reconciler.cli.planning import DIFFERENT
+from reconciler.cli.shared_options import Clusters, Topics
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.planning.drift import Drift
 from reconciler.operate.drifting import DriftOptions

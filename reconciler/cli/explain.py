@@ -5,20 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, as_written, default_files, print_json, print_problems, stdout_console
+from reconciler.cli.common import default_files, print_problems, stdout_console
 from reconciler.cli.completing import error_codes
-from reconciler.cli.targeting import OneFlow
+from reconciler.cli.formats import FORMAT, CommandsFormat, as_written, print_json
+from reconciler.cli.shared_options import OneFlow
 from reconciler.model.declared.fields import Field
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 
-_Format = Literal["text", "json", "yaml", "commands"]
 _Output = Annotated[
-    _Format,
+    CommandsFormat,
     typer.Option(
         *FORMAT, callback=as_written, help="How the result is written; commands, of kafka-acls.sh, with --acls."
     ),
@@ -98,7 +98,7 @@ def _loaded(files: Sequence[Path]) -> tuple[Topology, dict[str, tuple[Field, ...
     return declare.load_with_fields(files, warn=lambda warning: print_problems((warning,), severity="warning"))
 
 
-def _print_clients(topology: Topology, flows: Sequence[Flow], output: _Format) -> None:
+def _print_clients(topology: Topology, flows: Sequence[Flow], output: CommandsFormat) -> None:
     from reconciler.report.clients import clients_text, clients_told
 
     told = clients_told(topology, flows)
@@ -108,7 +108,7 @@ def _print_clients(topology: Topology, flows: Sequence[Flow], output: _Format) -
         stdout_console().print(clients_text(told))
 
 
-def _print_acls(topology: Topology, flows: Sequence[Flow], output: _Format) -> None:
+def _print_acls(topology: Topology, flows: Sequence[Flow], output: CommandsFormat) -> None:
     from reconciler.plan.acls.requirements import needed_acls, principal, remarks
     from reconciler.report.acls import acls_commands, acls_json, acls_text, granted
 
@@ -137,7 +137,7 @@ def _codes(named: Sequence[Path], all_codes: bool) -> list[str] | None:
     return codes if codes or all_codes else None
 
 
-def _print_codes(wanted: Sequence[str], output: _Format) -> None:
+def _print_codes(wanted: Sequence[str], output: CommandsFormat) -> None:
     """Print the reference's entries of some codes, or a line of each.
 
     Raises:

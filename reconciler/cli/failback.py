@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reconciler.cli.common import (
-    TERMINAL,
-    Files,
-    TextOrJson,
-    load_topology,
-    print_json,
-    print_problems,
-    stderr_console,
-    stdout_console,
-)
+from reconciler.cli.common import TERMINAL, Files, load_topology, print_problems, stderr_console, stdout_console
 from reconciler.cli.failover import (
     LOCK_SECONDS,
     DryRun,
@@ -32,6 +23,7 @@ from reconciler.cli.failover import (
     chosen_flow,
     confirm,
 )
+from reconciler.cli.formats import TextOrData, print_json
 from reconciler.cli.offsets_options import OnlyForward, check_patterns
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.declared.topology import Topology
@@ -87,7 +79,7 @@ class _Manner:
 
     export: _Export
     allowed: Allowance
-    output: TextOrJson
+    output: TextOrData
 
 
 def failback(
@@ -213,7 +205,7 @@ def _carry_out(topology: Topology, coming: Failback, plans: tuple[FailbackPlan, 
 
 
 def _call_off(
-    topology: Topology, coming: Failback, plans: tuple[FailbackPlan, Plan], locks: Locks, output: TextOrJson
+    topology: Topology, coming: Failback, plans: tuple[FailbackPlan, Plan], locks: Locks, output: TextOrData
 ) -> None:
     """End a failover that has only begun: no group was moved.
 

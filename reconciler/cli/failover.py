@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reconciler.cli.common import (
-    FORMAT,
-    TERMINAL,
-    Files,
-    TextOrJson,
-    as_written,
-    ask,
-    load_topology,
-    print_json,
-    print_problems,
-    stderr_console,
-    stdout_console,
-)
+from reconciler.cli.common import TERMINAL, Files, ask, load_topology, print_problems, stderr_console, stdout_console
 from reconciler.cli.completing import flow_names
+from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
 from reconciler.cli.offsets_options import OnlyForward, check_patterns
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
@@ -68,7 +57,7 @@ Patience = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Output = Annotated[TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")]
+Output = Annotated[TextOrData, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")]
 
 LOCK_SECONDS = 60.0
 _UNKNOWN = "unknown"
@@ -139,7 +128,7 @@ class _Manner:
 
     until_caught_up: bool
     patience: float
-    output: TextOrJson
+    output: TextOrData
     allowed: Allowance
 
 

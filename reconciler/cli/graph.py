@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import FORMAT, Files, load_topology, stdout_console
+from reconciler.cli.common import Files, load_topology, stdout_console
+from reconciler.cli.formats import FORMAT
 
 
 def graph(

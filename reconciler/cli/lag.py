@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
-from reconciler.cli.targeting import Clusters, OneFlow
+from reconciler.cli.common import Files, load_topology
+from reconciler.cli.formats import FORMAT, TextOrData, as_written
+from reconciler.cli.shared_options import Clusters, OneFlow
 from reconciler.cli.watching import Show, Watch, tell
 from reconciler.operate.targets import chosen_targets
 from reconciler.operate.watching import Lookout, StatusView
@@ -17,7 +18,7 @@ from reconciler.operate.watching import Lookout, StatusView
 def lag(
     files: Files,
     output: Annotated[
-        TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
+        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
     ] = "text",
     clusters: Clusters = None,
     flow: OneFlow = None,

@@ -19,7 +19,7 @@ from typer.main import get_command
 from reconciler import __version__, starting
 from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
-from reconciler.cli.common import log_to, print_log, print_problems, write_as_json
+from reconciler.cli.common import log_to, print_log, print_problems
 from reconciler.cli.demo import demo
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
@@ -27,6 +27,7 @@ from reconciler.cli.drift import drift
 from reconciler.cli.explain import explain
 from reconciler.cli.failback import failback
 from reconciler.cli.failover import failover
+from reconciler.cli.formats import write_as_json
 from reconciler.cli.graph import graph
 from reconciler.cli.helping import GROUPS, Grouped, readable, settings
 from reconciler.cli.init import init

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, TextOrJson, as_written, print_problems, stderr_console
+from reconciler.cli.common import print_problems, stderr_console
 from reconciler.cli.completing import flow_names
+from reconciler.cli.formats import FORMAT, TableFormat, TextOrData, as_written
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
@@ -47,9 +48,9 @@ OnlyForward = Annotated[
 Create = Annotated[bool, typer.Option("--create", help="Make groups that are not there.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Output = Annotated[TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")]
-TableFormat = Annotated[
-    Literal["text", "csv", "json", "yaml"],
+Output = Annotated[TextOrData, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")]
+TableOutput = Annotated[
+    TableFormat,
     typer.Option(*FORMAT, callback=as_written, help="How the result is written."),
 ]
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import Files, load_topology, print_problems, stderr_console, stdout_console
+from reconciler.cli.formats import print_json
 from reconciler.cli.offsets_options import (
     ClusterAlias,
     FlowName,
     GroupNames,
     SourceLost,
-    TableFormat,
+    TableOutput,
     TopicNames,
     check_patterns,
     declared_cluster,
@@ -44,7 +45,7 @@ def read(
     flow: FlowName = None,
     topic: TopicNames = None,
     source_lost: SourceLost = False,
-    output: TableFormat = "text",
+    output: TableOutput = "text",
 ) -> None:
     """Print offsets of groups on a cluster (--cluster, --group), or a flow's positions (--flow)."""
     from reconciler.report.offsets import offsets_csv, offsets_json, offsets_lines

@@ -11,9 +11,10 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_json, stdout_console
+from reconciler.cli.common import Files, load_topology, stdout_console
 from reconciler.cli.completing import flow_names
-from reconciler.cli.offsets_options import SourceLost, TableFormat, declared_flow, tell_cut
+from reconciler.cli.formats import print_json
+from reconciler.cli.offsets_options import SourceLost, TableOutput, declared_flow, tell_cut
 from reconciler.model.base.errors import DeclaredInputError, Problem
 from reconciler.model.base.text import from_cell
 from reconciler.model.offsets.translation import Question, Way
@@ -41,7 +42,7 @@ def translate(
         bool, typer.Option("--upstream", help="From the target back to the source; topics by their originals' names.")
     ] = False,
     source_lost: SourceLost = False,
-    output: TableFormat = "text",
+    output: TableOutput = "text",
 ) -> None:
     """Translate offsets from a flow's source to its target, or back (--upstream); nothing is changed."""
     from reconciler.checkpoints.translation.answers import answers

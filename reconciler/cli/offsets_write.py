@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import (
-    Files,
-    TextOrJson,
-    ask,
-    load_topology,
-    print_json,
-    stderr_console,
-    stdout_console,
-)
+from reconciler.cli.common import Files, ask, load_topology, stderr_console, stdout_console
+from reconciler.cli.formats import TextOrData, print_json
 from reconciler.cli.offsets_options import (
     Clamp,
     ClusterAlias,
@@ -63,7 +56,7 @@ class _Manner:
 
     dry_run: bool
     yes: bool
-    output: TextOrJson
+    output: TextOrData
     only_forward: bool
 
     def takes(self, move: Move) -> bool:

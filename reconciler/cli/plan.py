@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, TERMINAL, Files, as_written, load_topology, stderr_console
-from reconciler.cli.deleting import AllowDelete, allowances
-from reconciler.cli.owning import TakeOver
-from reconciler.cli.planning import DIFFERENT, PlanFormatOrPicture, print_picture, print_plan, tell_next
-from reconciler.cli.targeting import Clusters, Topics
+from reconciler.cli.common import TERMINAL, Files, load_topology, stderr_console
+from reconciler.cli.formats import FORMAT, PlanFormatOrPicture, as_written
+from reconciler.cli.planning import DIFFERENT, print_picture, print_plan, tell_next
+from reconciler.cli.shared_options import AllowDelete, Clusters, TakeOver, Topics, allowances
 from reconciler.operate.planning import PlannedApply, PlanOptions, data_centres_of
 from reconciler.operate.planning import plan as plan_of
 from reconciler.report.plan.to_markdown import SHORTEST

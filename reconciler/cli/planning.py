@@ -6,16 +6,12 @@ import shlex
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Literal
 
-from reconciler.cli.common import print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import print_problems, stderr_console, stdout_console
+from reconciler.cli.formats import PlanFormat, PlanPicture, print_json
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.outcome import Outcome
 from reconciler.model.planning.steps import Plan
-
-PlanFormat = Literal["text", "json", "yaml", "markdown"]
-PlanPicture = Literal["mermaid", "svg"]
-PlanFormatOrPicture = Literal["text", "json", "yaml", "markdown", "mermaid", "svg"]
 
 DIFFERENT = 3
 """The exit code for changes or drift, where `--detailed-exitcode` is given."""

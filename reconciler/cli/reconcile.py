@@ -12,7 +12,7 @@ import typer
 from reconciler.cli.common import TERMINAL, Files, print_problems, stderr_console, stdout_console
 from reconciler.cli.log import LogFormat, opened
 from reconciler.cli.patience import Wait, seconds_of
-from reconciler.cli.targeting import Clusters
+from reconciler.cli.shared_options import Clusters
 from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.flow import Flow
 from reconciler.model.planning.outcome import Growth

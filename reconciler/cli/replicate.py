@@ -16,7 +16,7 @@ import typer
 from reconciler.cli.common import TERMINAL, Files, print_problems, say
 from reconciler.cli.log import FlowLog, LogFormat, opened
 from reconciler.cli.patience import Wait, seconds_of
-from reconciler.cli.targeting import Clusters
+from reconciler.cli.shared_options import Clusters
 from reconciler.model.base.errors import Problem
 from reconciler.model.base.files import make_private
 from reconciler.model.tasks.spec import DEFAULT_ROUND

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
-from reconciler.cli.targeting import Clusters
+from reconciler.cli.common import Files, load_topology
+from reconciler.cli.formats import FORMAT, TextOrData, as_written
+from reconciler.cli.shared_options import Clusters
 from reconciler.cli.watching import Show, Watch, tell
 from reconciler.operate.watching import StatusView, status_lookout
 
@@ -16,7 +17,7 @@ from reconciler.operate.watching import StatusView, status_lookout
 def status(
     files: Files,
     output: Annotated[
-        TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
+        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
     ] = "text",
     clusters: Clusters = None,
     partitions: Annotated[bool, typer.Option("--partitions", help="List every partition, with its figures.")] = False,

@@ -13,20 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import (
-    FORMAT,
-    Files,
-    as_written,
-    load_topology,
-    print_json,
-    print_problems,
-    stderr_console,
-    stdout_console,
-)
+from reconciler.cli.common import Files, load_topology, print_problems, stderr_console, stdout_console
 from reconciler.cli.completing import flow_names
-from reconciler.cli.planning import PlanFormat
+from reconciler.cli.formats import FORMAT, PlanFormat, as_written, print_json
 from reconciler.cli.replicate import made_state_dir, not_made
-from reconciler.cli.targeting import Clusters, Topics
+from reconciler.cli.shared_options import Clusters, Topics
 from reconciler.model.base.errors import Problem, Refused, Unreachable, together
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology

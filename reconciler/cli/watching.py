@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reconciler.cli.common import TextOrJson, print_in_line, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import print_problems, stderr_console, stdout_console
+from reconciler.cli.formats import TextOrData, print_in_line, print_json
 from reconciler.cli.optional_values import WATCH, WATCH_SECONDS, WATCH_SHORT
 from reconciler.model.base.errors import together
 from reconciler.operate.watching import Lookout, StatusView
@@ -47,7 +48,7 @@ class Show:
     value: Callable[[StatusView], Any]
 
 
-def tell(lookout: Lookout, show: Show, output: TextOrJson, every: float | None) -> None:
+def tell(lookout: Lookout, show: Show, output: TextOrData, every: float | None) -> None:
     """Show what is seen, once, or every so many seconds until Ctrl-C.
 
     Raises:
@@ -68,7 +69,7 @@ def tell(lookout: Lookout, show: Show, output: TextOrJson, every: float | None) 
         lookout.close()
 
 
-def _tell_once(look: StatusView, show: Show, output: TextOrJson) -> None:
+def _tell_once(look: StatusView, show: Show, output: TextOrData) -> None:
     if output == "json":
         print_json(show.value(look))
     else:
@@ -79,7 +80,7 @@ def _tell_once(look: StatusView, show: Show, output: TextOrJson) -> None:
         raise together(list(look.failures.values()))
 
 
-def _tell_again(lookout: Lookout, show: Show, output: TextOrJson, every: float) -> None:
+def _tell_again(lookout: Lookout, show: Show, output: TextOrData, every: float) -> None:
     from reconciler.report.status.live import Screen
 
     known: set[str] = set()

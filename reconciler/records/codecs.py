@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 
 import lz4.frame
@@ -19,9 +19,41 @@ from reconciler.records.decompression import LENGTH, DecompressedTooLarge
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-_GZIP_LEVEL = 6
+# Where a batch keeps its own codec, whose level is unknown.
+_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 _XERIAL_BLOCK = 32 * 1024
 _most: ContextVar[int] = ContextVar("most", default=DEFAULT_LARGEST_BATCH)
+
+
+class Codec(int):
+    """A codec with a level: as a number it is Kafka's number of the codec, so batches in it stay as they are.
+
+    Args:
+        number: of the codec.
+        level: of its library; None for the library's default.
+
+    Attributes:
+        level: that one.
+    """
+
+    level: int | None
+
+    def __new__(cls, number: int, level: int | None = None) -> Codec:
+        """Make a number that has a level."""
+        made = super().__new__(cls, number)
+        made.level = level
+        return made
+
+
+COMPRESSIONS: Mapping[str, Codec | None] = {
+    "source": None,
+    "none": Codec(NONE),
+    "gzip": Codec(GZIP),
+    "snappy": Codec(SNAPPY),
+    "lz4": Codec(LZ4),
+    "zstd": Codec(ZSTD),
+}
+"""The values of a flow's `compression`; None leaves batches as they are. The schema has the same names."""
 
 
 def limit_decompressed(most: int) -> None:
@@ -57,25 +89,25 @@ def pack(codec: int, records: bytes | memoryview) -> bytes | memoryview:
     """Return a body with `records`, compressed.
 
     Args:
-        codec: number of the codec, 0 to 4.
+        codec: number of the codec, 0 to 4; a `Codec` has a level as well.
         records: as `unpack` returns them.
     """
-    return _PACKERS[codec](records)
+    return _PACKERS[codec](records, codec.level if isinstance(codec, Codec) else None)
 
 
 def _as_it_is(body: bytes, _most: int) -> bytes:
     return body
 
 
-def _same(records: bytes | memoryview) -> bytes | memoryview:
+def _same(records: bytes | memoryview, _level: int | None) -> bytes | memoryview:
     return records
 
 
-def _zip_gzip(records: bytes | memoryview) -> bytes:
-    return gzip.compress(records, _GZIP_LEVEL, mtime=0)
+def _zip_gzip(records: bytes | memoryview, level: int | None) -> bytes:
+    return gzip.compress(records, _GZIP_LEVEL if level is None else level, mtime=0)
 
 
-def _zip_snappy(records: bytes | memoryview) -> bytes:
+def _zip_snappy(records: bytes | memoryview, _level: int | None) -> bytes:
     pieces = [decompression.XERIAL, decompression.XERIAL_VERSIONS]
     for at in range(0, len(records), _XERIAL_BLOCK):
         block = snappy.compress(bytes(records[at : at + _XERIAL_BLOCK]))
@@ -83,18 +115,18 @@ def _zip_snappy(records: bytes | memoryview) -> bytes:
     return b"".join(pieces)
 
 
-def _zip_lz4(records: bytes | memoryview) -> bytes:
+def _zip_lz4(records: bytes | memoryview, level: int | None) -> bytes:
     # Kafka cannot read lz4 blocks that depend on each other.
-    return bytes(lz4.frame.compress(records, block_linked=False))
+    return bytes(lz4.frame.compress(records, compression_level=level or 0, block_linked=False))
 
 
-def _zip_zstd(records: bytes | memoryview) -> bytes:
-    return zstandard.ZstdCompressor().compress(records)
+def _zip_zstd(records: bytes | memoryview, level: int | None) -> bytes:
+    return zstandard.ZstdCompressor(_ZSTD_LEVEL if level is None else level).compress(records)
 
 
 _UNPACKERS: tuple[Callable[[bytes, int], bytes | memoryview], ...] = (
     *(_as_it_is, decompression.gzip, decompression.xerial, decompression.lz4_frames, decompression.zstd),
 )
-_PACKERS: tuple[Callable[[bytes | memoryview], bytes | memoryview], ...] = (
+_PACKERS: tuple[Callable[[bytes | memoryview, int | None], bytes | memoryview], ...] = (
     *(_same, _zip_gzip, _zip_snappy, _zip_lz4, _zip_zstd),
 )

@@ -15,7 +15,6 @@ from reconciler.declare.documents.quantities import byte_count, byte_rate, momen
 from reconciler.model.declared.config_rules import ConfigRules
 from reconciler.model.declared.flow import (
     DEFAULT_HEARTBEATS,
-    Compression,
     Delivery,
     Fill,
     Flow,
@@ -156,7 +155,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         quota=None if quota is None else byte_rate(quota),
         batch_size=byte_count(cast("str | int", value["batch-size"])),
         largest_batch=byte_count(cast("str", value["largest-batch"])),
-        compression=cast("Compression", value["compression"]),
+        compression=str(value["compression"]),
         linger=short_seconds(cast("str", value["linger"])),
         commit_interval=short_seconds(cast("str", value["commit-interval"])),
         dlq=cast("str | None", value["dlq"]),

@@ -7,7 +7,7 @@ that moment, lives in the returned mapping alone, and is never part of a `repr`,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from reconciler.model.connection.references import PRINCIPAL, Reference, Text, read, said, settled
@@ -21,6 +21,10 @@ TLS_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 BARE_MECHANISMS = ("PLAIN", "OAUTHBEARER")
 # Those that a user name and a password belong to.
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+# Marks a field of a later release: with its default it is no part of digests, which stay those of earlier releases.
+_LATER: Mapping[str, bool] = {"later": True}
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,9 @@ class OAuth:
     client_id: Text | None = None
     client_secret: Reference | None = None
     scope: Text | None = None
-    token_provider: str | None = None
-    token_provider_options: tuple[tuple[str, Text], ...] = ()
-    extensions: tuple[tuple[str, Text], ...] = ()
+    token_provider: str | None = field(default=None, metadata=_LATER)
+    token_provider_options: tuple[tuple[str, Text], ...] = field(default=(), metadata=_LATER)
+    extensions: tuple[tuple[str, Text], ...] = field(default=(), metadata=_LATER)
 
 
 @dataclass(frozen=True)
@@ -111,9 +115,9 @@ class Security:
     key_password: Reference | None = None
     oauth: OAuth | None = None
     kerberos: Kerberos | None = None
-    verify_hostname: bool = True
-    tls_protocols: tuple[str, ...] = ()
-    ciphers: tuple[str, ...] = ()
+    verify_hostname: bool = field(default=True, metadata=_LATER)
+    tls_protocols: tuple[str, ...] = field(default=(), metadata=_LATER)
+    ciphers: tuple[str, ...] = field(default=(), metadata=_LATER)
 
     @property
     def newest_tls_alone(self) -> bool:
@@ -182,7 +186,13 @@ class Security:
         """
         made = _read(value)
         made |= {name: None if value[name] is None else kind(**_read(value[name])) for name, kind in INNER.items()}
-        return cls(**made | {name: tuple(value[name]) for name in ("tls_protocols", "ciphers")})
+        lists = {one.name for one in fields(cls) if str(one.type).startswith("tuple")}
+        return cls(**made | {name: tuple(value[name]) for name in lists})
+
+    def for_digest(self) -> dict[str, Any]:
+        """Return what `dataclasses.asdict` returns, without later fields that have their defaults."""
+        value = _without_later(self)
+        return value | {name: None if (part := getattr(self, name)) is None else _without_later(part) for name in INNER}
 
 
 INNER: dict[str, type[OAuth | Kerberos]] = {"oauth": OAuth, "kerberos": Kerberos}
@@ -201,6 +211,14 @@ REFERENCES = frozenset(
 """The fields that hold secrets or files: topology files have references there and no values."""
 
 _PAIRS = ("token_provider_options", "extensions")
+
+
+def _without_later(part: Security | OAuth | Kerberos) -> dict[str, Any]:
+    value = asdict(part)
+    for one in fields(part):
+        if one.metadata.get("later") and getattr(part, one.name) == one.default:
+            del value[one.name]
+    return value
 
 
 def _read(value: Mapping[str, Any]) -> dict[str, Any]:

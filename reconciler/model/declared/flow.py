@@ -33,9 +33,6 @@ ON_DATA_LOSS: tuple[str, ...] = get_args(OnDataLoss)
 OnRecreate = Literal["park", "restart"]
 ON_RECREATE: tuple[str, ...] = get_args(OnRecreate)
 
-Compression = Literal["source", "none", "gzip", "snappy", "lz4", "zstd"]
-COMPRESSIONS: tuple[str, ...] = get_args(Compression)
-
 TARGETS_DEFAULT = -1
 """A replication factor: the default of the target's brokers."""
 
@@ -103,7 +100,7 @@ class Flow:
     quota: int | None = None
     batch_size: int = DEFAULT_BATCH_SIZE
     largest_batch: int = DEFAULT_LARGEST_BATCH
-    compression: Compression = "source"
+    compression: str = "source"
     linger: float = DEFAULT_LINGER
     commit_interval: float = DEFAULT_COMMIT_INTERVAL
     dlq: str | None = None

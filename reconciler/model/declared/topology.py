@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from reconciler.model.connection.references import portable
@@ -14,9 +14,6 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.datacenter import DataCenter, Spark
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.limits import Limits
-
-_LATER = frozenset(("verify_hostname", "tls_protocols", "ciphers"))
-_LATER_OF_TOKENS = ("token_provider", "token_provider_options", "extensions")
 
 
 @dataclass(frozen=True)
@@ -79,16 +76,9 @@ class Topology:
 def _told(cluster: Cluster) -> dict[str, Any]:
     """Return the cluster without what changes no plan: its rack for reads, its id, places in files."""
     clients = replace(cluster.clients, places=())
-    told: dict[str, Any] = portable(asdict(replace(cluster, rack=None, clients=clients)))
+    plain = asdict(replace(cluster, rack=None, clients=clients)) | {"security": cluster.security.for_digest()}
+    told: dict[str, Any] = portable(plain)
     del told["cluster_id"], told["place"]
-    for field_ in fields(cluster.security):
-        # As for a release that knew none of them.
-        if field_.name in _LATER and getattr(cluster.security, field_.name) == field_.default:
-            del told["security"][field_.name]
-    if (oauth := told["security"]["oauth"]) is not None:
-        for name in _LATER_OF_TOKENS:
-            if not oauth[name]:
-                del oauth[name]
     if cluster.state_replication_factor is None:
         del told["state_replication_factor"]
     if cluster.replicator is None:

@@ -197,7 +197,7 @@ class Task:
     def _channel(self, place: Place) -> Channel:
         """Return the channel of a partition that was assigned to this task."""
         flow = self._spec.flow
-        codec = None if flow.compression == "source" else codecs.NAMES.index(flow.compression)
+        codec = codecs.COMPRESSIONS[flow.compression]
         refused = None if flow.dlq is None else self._put_aside
         if place.offsets == "identical":
             plain = Channel(place, self._fill_gap, flow.batch_size, codec, refused)

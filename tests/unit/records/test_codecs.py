@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import codec as library
 
-from reconciler.records.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, pack, unpack
+from reconciler.records.codecs import COMPRESSIONS, GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, Codec, pack, unpack
 from tests.support.records.batches import CODECS
 
 ENCODERS = {
@@ -37,6 +37,23 @@ def test_what_is_packed_is_unpacked_by_both(codec: int, plain: bytes) -> None:
     assert unpack(codec, pack(codec, plain)) == plain
     assert DECODERS[codec](pack(codec, plain)) == plain
     assert unpack(codec, ENCODERS[codec](plain)) == plain
+
+
+def test_a_declared_codec_is_kafkas_number() -> None:
+    assert [name for name, codec in COMPRESSIONS.items() if codec is None] == ["source"]
+    assert {name: int(codec) for name, codec in COMPRESSIONS.items() if codec is not None} == dict(
+        zip(NAMES, range(5), strict=True)
+    )
+
+
+@pytest.mark.parametrize(("number", "quick", "small"), [(GZIP, 1, 9), (LZ4, 0, 12), (ZSTD, 1, 19)])
+def test_a_level_changes_the_size_and_nothing_else(number: int, quick: int, small: int) -> None:
+    plain = b"".join(b"%d:" % (value * value) for value in range(100_000))
+    sizes = [len(pack(Codec(number, level), plain)) for level in (quick, small)]
+    assert sizes[1] < sizes[0] < len(plain)
+    for level in (quick, small):
+        assert unpack(number, pack(Codec(number, level), plain)) == DECODERS[number](pack(Codec(number, level), plain))
+        assert unpack(number, pack(Codec(number, level), plain)) == plain
 
 
 @pytest.mark.parametrize("codec", CODECS[1:], ids=NAMES[1:])

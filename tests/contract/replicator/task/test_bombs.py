@@ -9,7 +9,6 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
-from reconciler.model.declared.flow import Compression
 from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.wire import Loop, ProduceAsk, Wire
 from tests.support.clusters.kafka import create
@@ -72,7 +71,7 @@ def test_a_bomb_parks_its_partition_and_the_others_go_on(
     source: Cluster,
     target: Cluster,
     topic_name: str,
-    compression: Compression,
+    compression: str,
     configs: dict[str, str],
     dlq: bool,
 ) -> None:

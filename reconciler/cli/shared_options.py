@@ -1,4 +1,4 @@
-"""What `plan`, `apply` and `destroy` share about deletions: the option that allows them, and what is asked before."""
+"""Options that several commands share: what is chosen (`--clusters`, `--flow`, `--target`), and what is allowed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,44 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import ask, stderr_console
-from reconciler.model.declared.topology import Topology
+from reconciler.cli.completing import cluster_aliases, flow_names
 from reconciler.model.planning.removals import DELETION_KINDS, DeletionKind
 
-_OPTION = "--allow-delete"
+Clusters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--clusters",
+        metavar="A,B",
+        autocompletion=cluster_aliases,
+        help="Only the flows into these clusters; a comma list, or repeated.",
+    ),
+]
+OneFlow = Annotated[
+    str | None,
+    typer.Option("--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Only this flow."),
+]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target", metavar="TOPIC", help="Only this remote topic, by its name at the target; may be repeated."
+    ),
+]
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over",
+        help="Also where another owner's declaration of this topology is in force. Nothing else allows it.",
+    ),
+]
+
+_ALLOW_DELETE = "--allow-delete"
 # Longer numbers are no counts.
 _DIGITS = 9
 
 AllowDelete = Annotated[
     list[str] | None,
     typer.Option(
-        _OPTION,
+        _ALLOW_DELETE,
         metavar="KIND=N",
         help="Delete at most N things of a kind, as topic=3 or acl=1. Nothing else allows it, not --yes.",
     ),
@@ -39,29 +65,6 @@ def allowances(said: Sequence[str] | None) -> dict[DeletionKind, int] | None:
         kind = next((kind for kind in DELETION_KINDS if kind == name), None)
         if kind is None or not (number.isascii() and number.isdecimal() and len(number) <= _DIGITS) or kind in found:
             message = f"expected {' or '.join(f'{kind}=N' for kind in DELETION_KINDS)}, once; found {one}"
-            raise typer.BadParameter(message, param_hint=_OPTION)
+            raise typer.BadParameter(message, param_hint=_ALLOW_DELETE)
         found[kind] = int(number)
     return found
-
-
-def go_on() -> None:
-    """Ask whether to go on.
-
-    Raises:
-        typer.Exit: the answer is not yes.
-    """
-    if (ask("Carry this out? [y/N]") or "").lower() not in {"y", "yes"}:
-        stderr_console().print("Nothing was changed.")
-        raise typer.Exit(1)
-
-
-def confirm(topology: Topology, deleted: int) -> None:
-    """Have the operator type the topology's name.
-
-    Raises:
-        typer.Exit: something else was typed.
-    """
-    what = f"This deletes {deleted} topic{'' if deleted == 1 else 's'} with all records." if deleted else ""
-    if ask(f"{what} Type the topology's name ({topology.name}) to go on:".strip()) != topology.name:
-        stderr_console().print("Nothing was changed.")
-        raise typer.Exit(1)
