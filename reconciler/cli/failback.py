@@ -24,7 +24,7 @@ from reconciler.cli.failover import (
     confirm,
 )
 from reconciler.cli.formats import TextOrData, print_json
-from reconciler.cli.offsets_options import OnlyForward, check_patterns
+from reconciler.cli.offsets.options import OnlyForward, check_patterns
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan

@@ -12,7 +12,7 @@ import typer
 from reconciler.cli.common import TERMINAL, Files, ask, load_topology, print_problems, stderr_console, stdout_console
 from reconciler.cli.completing import flow_names
 from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
-from reconciler.cli.offsets_options import OnlyForward, check_patterns
+from reconciler.cli.offsets.options import OnlyForward, check_patterns
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology

@@ -37,6 +37,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Look": {
         "status": "Show whether flows run, and how fast",
         "lag": "List partitions, the worst first",
+        "metrics": "Serve metrics for Prometheus",
         "verify": "Compare copies with originals",
         "doctor": "Show what stands against replicating",
         "version": "Print the version",

@@ -34,6 +34,14 @@ LogFormat = Annotated[
     LogFormatOf, typer.Option("--log-format", help="How each line on stderr is written: text, or a JSON object.")
 ]
 
+ServiceLogFormat = Annotated[
+    LogFormatOf | None,
+    typer.Option(
+        "--log-format",
+        help="How each line on stderr is written: text, or a JSON object. Default: text on a terminal, else json.",
+    ),
+]
+
 VERBOSE = "--verbose"
 _LEVELS: Mapping[str, Literal["DEBUG", "WARNING", "ERROR"]] = {"WARNING": "WARNING", "ERROR": "ERROR"}
 
@@ -81,8 +89,13 @@ class EventLog:
         return self._output == "text" and common.stderr_console().is_terminal
 
 
-def opened(output: LogFormatOf) -> EventLog:
-    """Have all that `common` prints go into a log from now on, also what `main` prints when the command has ended."""
+def opened(output: LogFormatOf | None) -> EventLog:
+    """Have all that `common` prints go into a log from now on, also what `main` prints when the command has ended.
+
+    Args:
+        output: how; None for text on a terminal, and JSON elsewhere.
+    """
+    output = output or ("text" if common.stderr_console().is_terminal else "json")
     log = EventLog(output)
     _handler.output = output
     common.log_to(log)

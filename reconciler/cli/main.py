@@ -33,7 +33,8 @@ from reconciler.cli.helping import GROUPS, Grouped, readable, settings
 from reconciler.cli.init import init
 from reconciler.cli.lag import lag
 from reconciler.cli.log import VERBOSE, begin_logging
-from reconciler.cli.offsets import offsets
+from reconciler.cli.metrics import metrics
+from reconciler.cli.offsets.commands import offsets
 from reconciler.cli.optional_values import with_values, with_verbose_first
 from reconciler.cli.pause import pause
 from reconciler.cli.plan import plan
@@ -73,6 +74,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "replicate": replicate,
     "status": status,
     "lag": lag,
+    "metrics": metrics,
     "pause": pause,
     "resume": resume,
     "restart": restart,

@@ -32,8 +32,12 @@ def is_duration(written: str) -> bool:
     return written == FOR_EVER or (found is not None and found[2] in _UNITS)
 
 
-def seconds_of(wait: str | None) -> float:
+def seconds_of(wait: str | None, option: str = OPTION) -> float:
     """Return the seconds that `--wait` names: 0 where it is not given, infinity for `forever`.
+
+    Args:
+        wait: its value.
+        option: for the error: another option with a duration.
 
     Raises:
         typer.BadParameter: it is no duration.
@@ -42,6 +46,6 @@ def seconds_of(wait: str | None) -> float:
         return 0.0
     if not is_duration(wait):
         message = f"expected a duration such as 30s, 5min or 1h, or nothing for ever; found {wait}"
-        raise typer.BadParameter(message, param_hint=OPTION)
+        raise typer.BadParameter(message, param_hint=option)
     found = _WRITTEN.fullmatch(wait)
     return math.inf if found is None else float(found[1]) * _UNITS[found[2]]

@@ -11,7 +11,7 @@ from reconciler.cli.common import Files, load_topology
 from reconciler.cli.formats import FORMAT, TextOrData, as_written
 from reconciler.cli.shared_options import Clusters
 from reconciler.cli.watching import Show, Watch, tell
-from reconciler.operate.watching import StatusView, status_lookout
+from reconciler.operate.watching import status_lookout
 
 
 def status(
@@ -24,17 +24,13 @@ def status(
     watch: Watch = None,
 ) -> None:
     """Show whether the flows run, how fast, how far behind, and what is parked and why."""
-    from reconciler.report.status.summary import FlowSummary, status_lines, summarise, with_pauses
+    from reconciler.report.status.summary import status_lines
     from reconciler.report.status.to_json import status_json
-
-    def summaries(look: StatusView) -> list[FlowSummary]:
-        told = summarise(look.flows, look.statuses, look.now, look.in_force, look.last_looks, look.failed_over)
-        return with_pauses(told, look.pauses)
 
     topology = load_topology(files)
     start = shlex.join(["anabranch", "replicate", *map(str, files)])
     show = Show(
-        lines=lambda look: status_lines(summaries(look), whole=partitions, start=start),
-        value=lambda look: status_json(summaries(look), look.now, sorted(look.failures)),
+        lines=lambda look: status_lines(look.summaries(), whole=partitions, start=start),
+        value=lambda look: status_json(look.summaries(), look.now, sorted(look.failures)),
     )
     tell(status_lookout(topology, clusters), show, output, watch)

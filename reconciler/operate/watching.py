@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reconciler.model.recorded.declaration import InForce
     from reconciler.model.recorded.failover import FailedOver
     from reconciler.model.recorded.pauses import Pauses
+    from reconciler.report.status.summary import FlowSummary
     from reconciler.state.control import PauseRules
     from reconciler.state.declarations import Declarations
     from reconciler.state.failovers import Failovers
@@ -57,6 +58,13 @@ class StatusView:
     last_looks: dict[str, LastLook | None] = field(default_factory=dict)
     unheard: dict[str, AnabranchError] = field(default_factory=dict)
     pauses: dict[str, Pauses] = field(default_factory=dict)
+
+    def summaries(self) -> list[FlowSummary]:
+        """Return the figures of each flow: those of `status`, the metrics and the service alike."""
+        from reconciler.report.status.summary import summarise, with_pauses
+
+        found = summarise(self.flows, self.statuses, self.now, self.in_force, self.last_looks, self.failed_over)
+        return with_pauses(found, self.pauses)
 
 
 class Lookout:

@@ -12,9 +12,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.model.base.shape import COUNT, MOST_PARTITIONS, TIME, Misfit, fields, fits, listed, maybe, whole
+from reconciler.model.base.shape import (
+    COUNT,
+    ID,
+    MOST_PARTITIONS,
+    TIME,
+    Misfit,
+    fields,
+    fits,
+    listed,
+    maybe,
+    row,
+    text,
+    whole,
+)
 from reconciler.model.declared.cluster import Cluster
-from reconciler.model.declared.groups import LastLook
+from reconciler.model.declared.groups import MOST_GROUPS, LastLook, SyncedGroup
 from reconciler.model.tasks.status import PartitionStatus, TaskStatus
 from reconciler.state.journals.encoding import Stored, Value
 from reconciler.state.journals.follower import Follower
@@ -32,8 +45,15 @@ _REPEAT_SECONDS = 30.0
 # A process that ends waits no longer for clusters that do not answer.
 _FLUSH_SECONDS, _FLUSH_AT_LEAST = 2.0, 0.1
 
+# Kafka bounds names of groups by the size of a string in its protocol.
+_LONGEST_GROUP = 32_767
 _PAGES = whole(0, MOST_PARTITIONS // _PAGE)
-_LOOK = partial(fields, required={"looked-at": TIME, "groups": maybe(COUNT)})
+_SYNCED = row(text(_LONGEST_GROUP), TIME, ID)
+_LOOK = partial(
+    fields,
+    required={"looked-at": TIME, "groups": maybe(COUNT)},
+    optional={"by-group": listed(lambda value: SyncedGroup(*_SYNCED(value)), MOST_GROUPS)},
+)
 _ROWS = listed(PartitionStatus.from_json, 100 * _PAGE)
 
 Page = tuple[PartitionStatus, ...]
@@ -197,7 +217,8 @@ class LookWriter:
         if not self._is_there:
             self._journal.ensure()
             self._is_there = True
-        self._journal.write(self._key, {"looked-at": look.time, "groups": look.groups})
+        by_group = [list(group) for group in look.by_group[:MOST_GROUPS]]
+        self._journal.write(self._key, {"looked-at": look.time, "groups": look.groups, "by-group": by_group})
 
 
 class _Statuses:
@@ -251,7 +272,7 @@ class _Statuses:
 def _look(value: Value) -> LastLook | None:
     """Return the record of a look at groups; None for a value that is not one."""
     known = fits(_LOOK, value)
-    return None if known is None else LastLook(known["looked-at"], known["groups"])
+    return None if known is None else LastLook(known["looked-at"], known["groups"], known.get("by-group", ()))
 
 
 def newest_runs(statuses: Iterable[TaskStatus], now: float) -> list[TaskStatus]:

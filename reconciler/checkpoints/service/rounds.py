@@ -20,7 +20,7 @@ from reconciler.checkpoints.translation.translate import Translator
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
-from reconciler.model.declared.groups import LastLook
+from reconciler.model.declared.groups import LastLook, SyncedGroup
 from reconciler.model.offsets.committed import Committed, Move
 from reconciler.model.offsets.translation import Translated
 from reconciler.state.ownership import Ownership
@@ -83,6 +83,7 @@ class Rounds:
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
+        self._round_of: dict[str, float] = {}
 
     def close(self) -> None:
         """Close the connections."""
@@ -116,7 +117,7 @@ class Rounds:
         done, present, failed = self._commit(alone)
         now = time.time()
         self._heart.beat(int(now * 1_000), len(groups))
-        self._look.write(LastLook(now, len(groups)))
+        self._look.write(LastLook(now, len(groups), self._by_group(now, groups, against | hidden)))
         return RoundResult(
             groups=len(groups),
             positions=len(checkpoints),
@@ -127,6 +128,14 @@ class Rounds:
             present=present,
             problems=tuple(dict.fromkeys([*against.values(), *hidden.values(), *unseen, *closed, *shared, *failed])),
         )
+
+    def _by_group(self, now: float, synced: Iterable[str], refused: Mapping[str, Problem]) -> tuple[SyncedGroup, ...]:
+        """Return when each group was last synced by this process; refused ones first, with their codes."""
+        # A group that is gone and comes back begins anew.
+        before = {name: self._round_of[name] for name in refused if name in self._round_of}
+        self._round_of = before | dict.fromkeys(synced, now)
+        waiting = [SyncedGroup(name, before.get(name, 0.0), one.code) for name, one in sorted(refused.items())]
+        return (*waiting, *(SyncedGroup(name, now) for name in sorted(synced)))
 
     def _groups_of(self, cluster: Cluster) -> Groups:
         """Return the groups of one side, with its topics and brokers read anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.model.names.selection import EVERYTHING, NameSelection, names
 
@@ -19,6 +19,9 @@ ALL = "all"
 """What chooses every group on a command line."""
 
 DEFAULT_INTERVAL = 60.0
+
+MOST_GROUPS = 2_000
+"""So many groups of a flow are recorded by name with each round."""
 
 
 _MISSED = 3
@@ -35,6 +38,20 @@ def choosing(named: Iterable[str]) -> NameSelection:
     return names(tuple(EVERYTHING if name == ALL else name for name in named), any_text=True)
 
 
+class SyncedGroup(NamedTuple):
+    """When the positions of one group were last written to the target.
+
+    Attributes:
+        name: of the group.
+        time: when, in seconds since 1970; 0 where this process never did.
+        code: why the last round did not, such as `AB621`; empty where it did.
+    """
+
+    name: str
+    time: float
+    code: str = ""
+
+
 @dataclass(frozen=True)
 class LastLook:
     """When the groups of a flow were last checked.
@@ -42,10 +59,13 @@ class LastLook:
     Attributes:
         time: when that was done, in seconds since 1970.
         groups: how many there were; None where that is not known.
+        by_group: each of them, and those that were refused, which come first; at most `MOST_GROUPS`. Empty in records
+            of earlier releases.
     """
 
     time: float
     groups: int | None = None
+    by_group: tuple[SyncedGroup, ...] = ()
 
 
 @dataclass(frozen=True)

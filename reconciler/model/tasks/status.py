@@ -36,6 +36,7 @@ from reconciler.model.base.shape import (
 )
 from reconciler.model.declared.flow import Flow
 from reconciler.model.tasks.latency import BUCKETS, Histogram, Latency
+from reconciler.model.tasks.process import UNKNOWN_PROCESS, TaskProcess
 
 
 class PartitionState(StrEnum):
@@ -204,6 +205,7 @@ class TaskStatus:
         starting: whether its process is about to begin the flow's tasks, in a word of that process.
         topology: name of the topology whose flow it is; empty in records of releases that did not write it.
         since: when its process began with the flow, in seconds since 1970; 0 where it is not given.
+        process: what its process reports of itself.
     """
 
     flow: str
@@ -227,6 +229,7 @@ class TaskStatus:
     starting: bool = False
     topology: str = ""
     since: float = 0.0
+    process: TaskProcess = UNKNOWN_PROCESS
 
     @classmethod
     def of_process(
@@ -279,6 +282,7 @@ class TaskStatus:
         value = {field.name: getattr(self, field.name) for field in fields_of(self)}
         value["partitions"] = [partition.to_json() for partition in self.partitions]
         value["latency"] = _histogram_json(self.latency) if self.latency else None
+        value["process"] = self.process.to_json()
         return value
 
     @classmethod
@@ -391,4 +395,5 @@ _TASK_MORE = {
     "starting": flag,
     "topology": WORD,
     "since": TIME,
+    "process": TaskProcess.from_json,
 }

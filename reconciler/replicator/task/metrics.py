@@ -7,13 +7,16 @@ and changes nothing else.
 
 from __future__ import annotations
 
+import resource
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from reconciler.model.tasks.latency import Histogram, Latency, bucket_of, merged, summary
+from reconciler.model.tasks.process import LATENCY_BOUNDS_MS, TaskProcess, bound_of
 from reconciler.model.tasks.status import Metrics, PartitionStatus
 from reconciler.records.batch import Batch
 from reconciler.replicator.partition.channel import Channel
@@ -26,6 +29,8 @@ _SLOT_SECONDS = 5
 _SLOTS = 6
 # Rates are those of so many seconds.
 _RATE_SECONDS = 5
+_STATM = Path("/proc/self/statm")
+_PAGE_BYTES = resource.getpagesize()
 
 
 @dataclass(slots=True)
@@ -208,14 +213,30 @@ class PartitionMetrics:
 
 
 class TaskMetrics:
-    """The metrics of a task's partitions, kept over its rounds."""
+    """The metrics of a task's partitions, and of its process, kept over its rounds."""
 
     def __init__(self) -> None:
         self._by_place: dict[Place, PartitionMetrics] = {}
+        self._rounds = 0
+        self._latencies = [0] * (len(LATENCY_BOUNDS_MS) + 1)
+        self._latency_ms = 0
+
+    def begin_round(self) -> None:
+        """Count a round."""
+        self._rounds += 1
 
     def wrote(self, place: Place, sent_batch: InFlightBatch, now: float) -> int | None:
         """Note that the target has acknowledged `sent_batch`; return its latency as `PartitionMetrics.wrote` does."""
-        return self._of(place).wrote(sent_batch, now)
+        latency = self._of(place).wrote(sent_batch, now)
+        if latency is not None:
+            self._latencies[bound_of(latency)] += sent_batch.records
+            self._latency_ms += latency * sent_batch.records
+        return latency
+
+    def process(self) -> TaskProcess:
+        """Return what this process has used and copied since it began."""
+        counts = tuple(self._latencies) if any(self._latencies) else ()
+        return TaskProcess(_resident(), self._rounds, counts, self._latency_ms)
 
     def status(self, channel: Channel) -> PartitionStatus:
         """Return the status of a channel with its metrics."""
@@ -231,6 +252,14 @@ class TaskMetrics:
         if metrics is None:
             metrics = self._by_place[place] = PartitionMetrics()
         return metrics
+
+
+def _resident() -> int:
+    """Return the resident set of this process in bytes, 0 where the system does not show it (proc(5), statm)."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _oldest(channel: Channel) -> int | None:

@@ -87,6 +87,7 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[LedgerRow]:
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     malloc.keep()
     codecs.limit_decompressed(spec.flow.largest_batch)
+    connections.metrics.begin_round()
     try:
         rows = Task(spec, assignment, connections).round()
     except BaseException:
@@ -182,11 +183,7 @@ class Task:
         self._with.status.post(status)
 
     def _last_status(self) -> TaskStatus:
-        """Return the final status of this task when its run has ended.
-
-        A round that begins when the run is to stop opens nothing: the round before it has reported where each partition
-        stands, and that none is open now is expected.
-        """
+        """Return the final status of this task; a round that opened nothing repeats what the one before reported."""
         last = self._with.last_status
         if last is not None and all(channel.sides is None for channel in self._channels):
             return replace(last, time=time.time(), stopped=True)
@@ -393,6 +390,7 @@ class Task:
             latency=self._with.metrics.latency(),
             heard=self._with.listener.heard,
             since=self._with.since,
+            process=self._with.metrics.process(),
         )
 
 

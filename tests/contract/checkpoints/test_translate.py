@@ -22,7 +22,7 @@ from reconciler.checkpoints.translation import history, unsynced
 from reconciler.checkpoints.translation.pairing import SeenRecord
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.checkpoints.translation.walk import RecordReader, TooManyRecords
-from reconciler.cli.offsets_translate import translate
+from reconciler.cli.offsets.translate import translate
 from reconciler.embedded import EmbeddedCluster, running
 from reconciler.model.names.own_names import syncs_topic
 from reconciler.model.offsets.committed import Log, LogBounds

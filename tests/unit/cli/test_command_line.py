@@ -13,9 +13,9 @@ import pytest
 from ruamel.yaml import YAML
 from typer.main import get_command
 
-from reconciler.cli import offsets
 from reconciler.cli.helping import GROUPS, OF_OFFSETS
 from reconciler.cli.main import COMMANDS, app, main
+from reconciler.cli.offsets import commands as offsets
 from reconciler.declare.rewrite import yaml_text
 
 SUMMARIES = {name: summary for names in GROUPS.values() for name, summary in names.items()}

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from reconciler.checkpoints.groups.groups import Groups
-from reconciler.cli.offsets_write import _place
+from reconciler.cli.offsets.write import _place
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.offsets.committed import Log, LogBounds

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from reconciler.cli.main import main
-from reconciler.cli.offsets_translate import _in_file, _named
+from reconciler.cli.offsets.translate import _in_file, _named
 from reconciler.model.base.errors import DeclaredInputError
 from reconciler.model.offsets.translation import Question, Translated
 from reconciler.report.translation import translation_csv, translation_json, translation_lines

@@ -14,7 +14,7 @@ import typer
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from reconciler.cli.offsets_options import check_patterns
+from reconciler.cli.offsets.options import check_patterns
 from reconciler.model.names import selection
 from reconciler.model.names.linear import empty_rounds
 from reconciler.model.names.patterns import BadPattern, NotLinear, check, compiled, matched_groups

@@ -14,7 +14,7 @@ import typer
 
 from reconciler.cli.common import Files, ask, load_topology, stderr_console, stdout_console
 from reconciler.cli.formats import TextOrData, print_json
-from reconciler.cli.offsets_options import (
+from reconciler.cli.offsets.options import (
     Clamp,
     ClusterAlias,
     Create,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import typer
 
 from reconciler.cli.helping import settings
-from reconciler.cli.offsets_read import export, read
-from reconciler.cli.offsets_translate import translate
-from reconciler.cli.offsets_write import import_, write
+from reconciler.cli.offsets.read import export, read
+from reconciler.cli.offsets.translate import translate
+from reconciler.cli.offsets.write import import_, write
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "read": read,

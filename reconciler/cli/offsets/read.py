@@ -11,7 +11,7 @@ import typer
 
 from reconciler.cli.common import Files, load_topology, print_problems, stderr_console, stdout_console
 from reconciler.cli.formats import print_json
-from reconciler.cli.offsets_options import (
+from reconciler.cli.offsets.options import (
     ClusterAlias,
     FlowName,
     GroupNames,

@@ -1,0 +1,114 @@
+"""`anabranch metrics`: the metrics of running flows for Prometheus, from the status topics alone."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reconciler.cli.common import Files, load_topology, print_problems, say
+from reconciler.cli.log import ServiceLogFormat, opened
+from reconciler.cli.shared_options import Clusters
+from reconciler.model.base.errors import together
+
+if TYPE_CHECKING:
+    from reconciler.metrics.exporter import Exporter
+
+DEFAULT_LISTEN = "127.0.0.1:9404"
+_LARGEST_PORT = 65_535
+
+
+def metrics(
+    files: Files,
+    *,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where scrapes are answered; port 0 takes a free one.")
+    ] = DEFAULT_LISTEN,
+    once: Annotated[bool, typer.Option("--once", help="Print the metrics once, and end.")] = False,
+    clusters: Clusters = None,
+    names: Annotated[
+        str,
+        typer.Option(
+            "--mirror-maker-names",
+            metavar="FORMATS",
+            help="Which of MirrorMaker 2's names are given as well: legacy, new (KIP-1280), legacy,new or none.",
+        ),
+    ] = "legacy,new",
+    drift_every: Annotated[
+        str | None,
+        typer.Option("--drift-every", metavar="DURATION", help="Also look for drift, as often as that (10min)."),
+    ] = None,
+    log_format: ServiceLogFormat = None,
+) -> None:
+    """Serve the metrics of all flows for Prometheus, or print them once. Reads the status topics alone."""
+    from reconciler.cli.patience import seconds_of
+    from reconciler.metrics.exporter import Exporter
+
+    host, port = _address(listen)
+    every = None if drift_every is None else seconds_of(drift_every, "--drift-every")
+    formats = _formats(names)
+    if not once:
+        opened(log_format)
+    topology = load_topology(files)
+    exporter = Exporter(topology, clusters or (), formats, every, warn=lambda error: print_problems(error.problems))
+    try:
+        if once:
+            _print_once(exporter)
+        else:
+            _serve(exporter, host, port)
+    finally:
+        exporter.close()
+
+
+def _print_once(exporter: Exporter) -> None:
+    """Print what one reading gives.
+
+    Raises:
+        Unreachable: some targets could not be read; what is printed is incomplete.
+    """
+    view = exporter.look()
+    exporter.look_for_drift()
+    for piece in exporter.text(is_openmetrics=True):
+        sys.stdout.write(piece.decode())
+    sys.stdout.flush()
+    if view.failures:
+        raise typer.Exit(together(list(view.failures.values())).exit_code)
+
+
+def _serve(exporter: Exporter, host: str, port: int) -> None:
+    from reconciler.metrics.server import ListenAddress, serving
+
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    try:
+        with serving(exporter, ListenAddress(host, port)) as url:
+            say(f"metrics at {url}")
+            exporter.run(stopping)
+    except OSError as error:
+        message = f"cannot be listened at: {error.strerror or error}; choose another address or port"
+        raise typer.BadParameter(message, param_hint="--listen") from None
+
+
+def _formats(names: str) -> list[str]:
+    from reconciler.metrics.mirrormaker import FORMATS
+
+    found = [one.strip() for one in names.split(",")]
+    if found == ["none"]:
+        return []
+    if unknown := [one for one in found if one not in FORMATS]:
+        message = f"expected {', '.join(FORMATS)} or none; found {', '.join(unknown) or 'nothing'}"
+        raise typer.BadParameter(message, param_hint="--mirror-maker-names")
+    return list(dict.fromkeys(found))
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isascii() and port.isdecimal() and int(port) <= _LARGEST_PORT):
+        message = f"expected HOST:PORT, as {DEFAULT_LISTEN} or [::1]:9404; found {listen}"
+        raise typer.BadParameter(message, param_hint="--listen")
+    return host, int(port)

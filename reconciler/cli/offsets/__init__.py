@@ -1,0 +1,1 @@
+"""`anabranch offsets`: where consumer groups stand, read, translated and written."""
