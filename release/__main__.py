@@ -1,11 +1,11 @@
-"""`python -m release lock`, `python -m release jars`, `python -m release build`."""
+"""`python -m release lock`, `python -m release jars`, `python -m release monitoring`, `python -m release build`."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from release import build, jars, lock
+from release import build, jars, lock, monitoring
 
 
 def main() -> None:
@@ -14,6 +14,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("lock", help="write the locks in ci/ anew; asks pip's index for hashes")
     commands.add_parser("jars", help="write the hashes of Kafka's jars anew; fetches all of them")
+    commands.add_parser("monitoring", help="write the alert rules and the dashboard in deploy/monitoring anew")
     building = commands.add_parser("build", help="build everything that is published; asks no index")
     building.add_argument(
         "--into", type=Path, default=build.DIST, help="the folder: dist, which is emptied, or an empty one"
@@ -24,6 +25,8 @@ def main() -> None:
         lock.make()
     elif chosen.command == "jars":
         jars.make()
+    elif chosen.command == "monitoring":
+        monitoring.make()
     else:
         build.make(chosen.into, allow_dirty=chosen.allow_dirty)
 
