@@ -192,7 +192,7 @@ def rules() -> str:
 
 
 @dataclass(frozen=True)
-class Panel:
+class DashboardPanel:
     """One panel of the dashboard.
 
     Attributes:
@@ -215,17 +215,19 @@ _WITH = '{topology=~"$topology",flow=~"$flow",'
 _NAME = "{{flow}}"
 _PLACE = "{{flow}} {{topic}}/{{partition}}"
 
-PANELS: tuple[Panel, ...] = (
-    Panel(
+PANELS: tuple[DashboardPanel, ...] = (
+    DashboardPanel(
         "Lag in seconds",
         "s",
         [(f"{table.FLOW_LAG_SECONDS.sample}{_FLOWS}", _NAME)],
         (table.FLOW_LAG_SECONDS,),
         is_wide=True,
     ),
-    Panel("Lag in records", "short", [(f"{table.FLOW_LAG_RECORDS.sample}{_FLOWS}", _NAME)], (table.FLOW_LAG_RECORDS,)),
-    Panel("Flows that report", "short", [(f"{table.FLOW_UP.sample}{_FLOWS}", _NAME)], (table.FLOW_UP,)),
-    Panel(
+    DashboardPanel(
+        "Lag in records", "short", [(f"{table.FLOW_LAG_RECORDS.sample}{_FLOWS}", _NAME)], (table.FLOW_LAG_RECORDS,)
+    ),
+    DashboardPanel("Flows that report", "short", [(f"{table.FLOW_UP.sample}{_FLOWS}", _NAME)], (table.FLOW_UP,)),
+    DashboardPanel(
         "Partitions that do not run",
         "short",
         [
@@ -234,20 +236,22 @@ PANELS: tuple[Panel, ...] = (
         ],
         (table.FLOW_PARTITIONS,),
     ),
-    Panel(
+    DashboardPanel(
         "Reasons",
         "short",
         [(f"{table.PARTITION_TROUBLE.sample}{_FLOWS}", f"{_PLACE} {{{{code}}}}")],
         (table.PARTITION_TROUBLE,),
     ),
-    Panel(
+    DashboardPanel(
         "Records per second",
         "short",
         [(f"{table.FLOW_RECORD_RATE.sample}{_FLOWS}", _NAME)],
         (table.FLOW_RECORD_RATE,),
     ),
-    Panel("Bytes per second", "Bps", [(f"{table.FLOW_BYTE_RATE.sample}{_FLOWS}", _NAME)], (table.FLOW_BYTE_RATE,)),
-    Panel(
+    DashboardPanel(
+        "Bytes per second", "Bps", [(f"{table.FLOW_BYTE_RATE.sample}{_FLOWS}", _NAME)], (table.FLOW_BYTE_RATE,)
+    ),
+    DashboardPanel(
         "Replication latency",
         "s",
         [
@@ -259,19 +263,19 @@ PANELS: tuple[Panel, ...] = (
         ],
         (table.LATENCY,),
     ),
-    Panel(
+    DashboardPanel(
         "Worst partitions by lag",
         "s",
         [(f"topk(10, {table.PARTITION_LAG_SECONDS.sample}{_FLOWS})", _PLACE)],
         (table.PARTITION_LAG_SECONDS,),
     ),
-    Panel(
+    DashboardPanel(
         "Age of checkpoints",
         "s",
         [(f"{table.FLOW_CHECKPOINT_AGE.sample}{_FLOWS}", _NAME)],
         (table.FLOW_CHECKPOINT_AGE,),
     ),
-    Panel(
+    DashboardPanel(
         "Groups",
         "short",
         [
@@ -280,16 +284,16 @@ PANELS: tuple[Panel, ...] = (
         ],
         (table.FLOW_GROUPS, table.FLOW_GROUPS_REFUSED),
     ),
-    Panel(
+    DashboardPanel(
         "Drift",
         "short",
         [(f'{table.DRIFT.sample}{{topology=~"$topology"}}', "{{cluster}} {{kind}}")],
         (table.DRIFT,),
     ),
-    Panel(
+    DashboardPanel(
         "Memory of tasks", "bytes", [(f"{table.TASK_MEMORY.sample}{_FLOWS}", "{{flow}}/{{task}}")], (table.TASK_MEMORY,)
     ),
-    Panel(
+    DashboardPanel(
         "Clusters that answer",
         "short",
         [(f'{table.CLUSTER_UP.sample}{{topology=~"$topology"}}', "{{cluster}}")],
@@ -329,7 +333,7 @@ def dashboard() -> str:
     )
 
 
-def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
+def _panel(number: int, panel: DashboardPanel, place: dict[str, int]) -> dict[str, Any]:
     targets = [
         {"refId": chr(ord("A") + index), "datasource": _SOURCE, "expr": expression, "legendFormat": legend}
         for index, (expression, legend) in enumerate(panel.queries)

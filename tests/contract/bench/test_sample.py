@@ -24,7 +24,7 @@ def produce(cluster: EmbeddedCluster, topic: str, value: Change, count: int = RE
         producer.produce(
             topic, value(number), b"key", number % PARTITIONS, timestamp=1000 + number, headers=[("h", b"1")]
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def plain(number: int) -> bytes:

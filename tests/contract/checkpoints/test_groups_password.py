@@ -19,7 +19,7 @@ from tests.support.clusters.kafka import allow, create
 from tests.support.replicator.copying import fill
 
 OLD, NEW = "mirror-secret", "a-new-one-Sq8"
-SECONDS = 90.0
+SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ from reconciler.state.status import LookWriter
 from tests.support.clusters.kafka import partitions, topic_configs
 
 NOBODY = Cluster("gone", ("127.0.0.1:1",))
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 @pytest.fixture

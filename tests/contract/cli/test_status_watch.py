@@ -22,7 +22,7 @@ from tests.support.clusters.kafka import declared
 from tests.support.replicator.alive import alive
 
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
-SECONDS = 60
+SECONDS = 300.0
 DECLARED = """\
 version: 1
 name: watched

@@ -25,7 +25,7 @@ from tests.support.replicator.all_kinds import EAGER, KINDS, World
 from tests.support.replicator.copying import log_end
 from tests.support.replicator.translated import committed
 
-SECONDS = 60.0
+SECONDS = 300.0
 NOBODY = Cluster("gone", ("127.0.0.1:1",), "dc1")
 
 Body = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]

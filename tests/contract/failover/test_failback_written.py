@@ -49,7 +49,7 @@ def abort(pair: Pair) -> None:
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(pair.topic, b"aborted", partition=0)
-    producer.flush(60)
+    producer.flush(300)
     producer.abort_transaction(60)
     wait_until_ends_at(declared("east", pair.east), pair.topic, 102)
 

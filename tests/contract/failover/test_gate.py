@@ -27,7 +27,7 @@ from reconciler.state.status import StatusReader
 from tests.support.clusters.kafka import create, names
 from tests.support.waiting import eventually
 
-SECONDS = 30.0
+SECONDS = 300.0
 FILE = """\
 version: 1
 name: {name}

@@ -36,7 +36,7 @@ def write(cluster: EmbeddedCluster, topic: str, records: int, transactional: boo
     producer = Producer(cluster.client_config() | named | {"linger.ms": 5, "log_level": "2"})
     if not transactional:
         _produce(producer, topic, records)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
         return
     producer.init_transactions(60)
     for part in (records // 2, records - records // 2):
@@ -45,7 +45,7 @@ def write(cluster: EmbeddedCluster, topic: str, records: int, transactional: boo
         producer.commit_transaction(60)
     producer.begin_transaction()
     _produce(producer, topic, 7)
-    producer.flush(60)
+    producer.flush(300)
     producer.abort_transaction(60)
 
 

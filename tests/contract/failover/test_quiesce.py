@@ -20,7 +20,7 @@ from reconciler.model.names.own_names import lease_group, transactional_prefix
 from tests.support.clusters.kafka import admin, declared, wait_until_seen
 from tests.support.commands.failing_over import MakePair, Pair, ends_of, write
 
-SECONDS = 60.0
+SECONDS = 300.0
 # A replica that is stopped stays in sync, so that what the leader has is no part of what others see.
 PATIENT = {"replica.lag.time.max.ms": "300000", "broker.session.timeout.ms": "300000"}
 

@@ -15,7 +15,7 @@ from reconciler.state.journals.topics import own
 from tests.support.clusters.kafka import create, delete, names, partitions, set_config, topic_configs, topic_id
 from tests.support.replicator.copying import log_end
 
-SECONDS = 60.0
+SECONDS = 300.0
 TOPOLOGY = "tests"
 CONFIGS = {"cleanup.policy": "compact,delete", "retention.ms": "86400000"}
 

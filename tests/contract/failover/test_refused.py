@@ -24,7 +24,7 @@ from tests.support.security.acls import allow, as_user
 
 T = TypeVar("T")
 
-SECONDS = 30.0
+SECONDS = 300.0
 USERS = {"admin": "admin-secret", "guest": "guest-secret"}
 GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 

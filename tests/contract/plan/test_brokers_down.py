@@ -29,7 +29,7 @@ from tests.support.clusters.kafka import admin, create, declared
 from tests.support.waiting import eventually
 
 SOURCE, TARGET = "north", "south"
-SECONDS = 60.0
+SECONDS = 300.0
 # A broker that is gone is fenced soon.
 QUICK = {"default.replication.factor": "2", "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
 

@@ -204,7 +204,7 @@ def packed(broker: EmbeddedCluster, topic: str, count: int) -> None:
     producer = Producer(broker.client_config() | config)
     for number in range(count):
         producer.produce(topic, key=b"bomb-%d" % number, value=BOMB[: len(BOMB) // count])
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def test_what_no_client_unpacks_is_passed_over(strange: EmbeddedCluster, cluster: Cluster, topic_name: str) -> None:

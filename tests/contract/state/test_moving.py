@@ -48,7 +48,7 @@ from reconciler.state.status import StatusWriter
 from tests.support.clusters.kafka import create, names
 from tests.support.commands.command import Ended, anabranch
 
-SECONDS = 60.0
+SECONDS = 300.0
 SHIFTED = CopyRecord("s", "t", runs=Runs((Run(0, 0), Run(5, 2))))
 FOUND = Capabilities("a-cluster", 1_800_000_000.0, ())
 OVER_SINCE = 1_800_000_000.0

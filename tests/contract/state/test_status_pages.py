@@ -19,7 +19,7 @@ from reconciler.state.status import StatusReader, StatusWriter, forget_old
 from tests.support.clusters.kafka import declared
 from tests.support.waiting import eventually
 
-SECONDS = 30.0
+SECONDS = 300.0
 
 
 def word(run: str, partitions: int, age: float = 0.0) -> TaskStatus:

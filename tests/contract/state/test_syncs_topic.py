@@ -10,7 +10,7 @@ from reconciler.model.names.own_names import syncs_topic
 from reconciler.state import syncs
 from tests.support.clusters.kafka import create, set_config, topic_configs
 
-SECONDS = 30.0
+SECONDS = 300.0
 LAG = "min.compaction.lag.ms"
 
 

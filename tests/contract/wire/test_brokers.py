@@ -9,7 +9,7 @@ from reconciler.wire import ConnectionLost, Loop, Wire, stable_ends
 from tests.conftest import MakeClusters
 from tests.support.clusters.kafka import admin, create, declared
 
-SECONDS = 30.0
+SECONDS = 300.0
 QUICK_RETURN = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
 
 

@@ -26,7 +26,7 @@ from tests.support.clusters.relay import Relay
 from tests.support.replicator.copying import REMOTE, copy, fill, identical, spec_of
 from tests.support.wire.tap import METADATA, Tap
 
-SECONDS = 30.0
+SECONDS = 300.0
 KIB = 1024
 RECORDS, PARTITIONS = 8_000, 8
 _BUFFERS = (socket.SO_SNDBUF, socket.SO_RCVBUF)

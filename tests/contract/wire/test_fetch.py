@@ -15,7 +15,7 @@ from reconciler.wire import FetchAnswer, FetchAsk, FetchSession, Wire
 from tests.support.clusters.kafka import create, declared
 from tests.support.wire.wires import ask
 
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 @pytest.fixture

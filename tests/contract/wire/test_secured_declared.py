@@ -44,8 +44,8 @@ def test_both_clients_log_in_with_tokens_of_a_provider(
     create(east, topic_name)
     allow(east, "mirror", [topic_name], READ, WRITE, DESCRIBE)
     monkeypatch.setenv("WHO", "mirror")
-    # A token for a second and a half: clients that live longer get another one meanwhile.
-    options = (("user", Reference("env", "WHO")), ("life", "1.5"))
+    # A token for ten seconds: clients that live longer get another one meanwhile, and a busy machine uses it in time.
+    options = (("user", Reference("env", "WHO")), ("life", "10"))
     extensions = (("logicalCluster", "lkc-1"), ("identityPoolId", "pool-1"))
     oauth = OAuth(token_provider="unsigned", token_provider_options=options, extensions=extensions)
     cluster = Cluster(

@@ -179,7 +179,7 @@ class Kinds:
         age = WEEK_MS * (self._larges % 2)
         timestamp = int(time.time() * 1000) - age
         self._large_producer.produce(self.large, key=b"%d" % self._larges, value=value, timestamp=timestamp)
-        assert self._large_producer.flush(60) == 0
+        assert self._large_producer.flush(300) == 0
         self._larges += 1
 
     def ends(self) -> Counter[str]:

@@ -134,7 +134,7 @@ class Hard:
                 value = None if number % 7 == 3 else b"value-%d" % number
                 producer.produce(self.compacted, key=key, value=value, timestamp=stamp)
                 if number % 20 == 19:
-                    assert producer.flush(60) == 0
+                    assert producer.flush(300) == 0
             first = batch_of(source, self.compacted, committed(source, self.compacted)[0].offset())
             if 0 < first.record_count < first.last_offset_delta + 1:
                 return

@@ -21,7 +21,7 @@ from reconciler.embedded import EmbeddedCluster
 from tests.support.clusters.kafka import create
 from tests.support.replicator.copying import fill
 
-SECONDS = 30
+SECONDS = 300.0
 NOT_YET = (CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError)
 Log = tuple[str, int]
 Said = tuple[int, str, str]

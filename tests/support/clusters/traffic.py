@@ -170,7 +170,7 @@ class Transactions(threading.Thread):
                     partition=partition,
                     timestamp=int(time.time() * 1000) - age,
                 )
-        self._producer.flush(60)
+        self._producer.flush(300)
         if number % 3 == 2:
             self._producer.abort_transaction(60)
         else:

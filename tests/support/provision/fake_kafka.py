@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-SECONDS = 30
+SECONDS = 300.0
 OPERATIONS = {
     "Read": AclOperation.READ,
     "Write": AclOperation.WRITE,

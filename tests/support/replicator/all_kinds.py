@@ -22,7 +22,7 @@ from tests.support.clusters.kafka import create, declared
 from tests.support.replicator.copying import REMOTE, log_end, spec_of
 from tests.support.replicator.translated import committed
 
-SECONDS = 60
+SECONDS = 300.0
 EAGER = ClusterOptions(overrides={"log.cleaner.backoff.ms": "100", "log.cleaner.threads": "1"})
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
 KEYS = 5

@@ -31,7 +31,8 @@ from reconciler.state.status import StatusReader
 from tests.support.waiting import eventually
 from tests.support.wire.wires import producers
 
-SECONDS = 60.0
+SECONDS = 300.0
+ROUND_SECONDS = 60.0
 # What `apply` gives a remote topic: the batches and their timestamps stay as they are.
 REMOTE = {
     "compression.type": "producer",
@@ -70,7 +71,7 @@ def code(status: PartitionStatus) -> str | None:
     return status.reason.code if status.reason else None
 
 
-def spec_of(source: Cluster, target: Cluster, *include: str, round_seconds: float = SECONDS) -> FlowSpec:
+def spec_of(source: Cluster, target: Cluster, *include: str, round_seconds: float = ROUND_SECONDS) -> FlowSpec:
     """Return a flow with a run of its own; remote topics have the source's alias in front."""
     flow = Flow(f"{source.alias}-{target.alias}", source.alias, target.alias, Selection(include))
     aliases = (source.alias, target.alias)

@@ -17,7 +17,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.state.copies import Copies
 
-SECONDS = 60
+SECONDS = 300.0
 # A commit is answered before its markers are written, and seen by readers after that.
 MARKER_SECONDS = 3.0
 Content = tuple[object, ...]

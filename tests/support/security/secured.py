@@ -14,7 +14,7 @@ from reconciler.wire import EARLIEST, LATEST, ProduceAsk, Wire
 from tests.support.records.batches import build, some
 from tests.support.wire.wires import ask
 
-SECONDS = 30.0
+SECONDS = 300.0
 
 
 def token(user: str) -> str:

@@ -33,6 +33,7 @@ from reconciler.model.recorded.failover import Cut
 from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.model.recorded.placed import Placed
 from reconciler.model.tasks.latency import Histogram, Latency, merged
+from reconciler.model.tasks.process import TaskProcess
 from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.records.varint import signed
 from reconciler.replicator.driver.watchdog import Watchdog
@@ -121,6 +122,7 @@ def unpacked(kind: type[Member] | type[Share]) -> Callable[[Any], Any]:
 
 
 READERS = [
+    Reader("model/tasks/process", TaskProcess.from_json, TaskProcess(5, 1, (1,) * 16, 9).to_json()),
     owned("topic/east.a", {"kind": "topic", **asdict(TOPIC)}),
     owned("acl/x", {"kind": "acl", **asdict(GRANTED)}),
     owned("declaration/t/west", IN_FORCE),

@@ -116,7 +116,8 @@ def test_the_committed_files_are_what_the_table_gives() -> None:
 def test_no_rule_and_no_panel_names_a_metric_that_is_not_there() -> None:
     known = {one.sample for one in table.OURS} | {f"{table.LATENCY.name}_bucket"}
     known |= {one.name for one in mirrormaker.families(mirrormaker.FORMATS)}
-    for one in (*monitoring.ALERTS, *monitoring.PANELS):
+    every: list[monitoring.Alert | monitoring.DashboardPanel] = [*monitoring.ALERTS, *monitoring.PANELS]
+    for one in every:
         texts = [one.expression] if isinstance(one, monitoring.Alert) else [query for query, _ in one.queries]
         named = {name for text in texts for name in re.findall(r"\banabranch_\w+", text)}
         assert named <= known

@@ -22,7 +22,7 @@ from tests.support.clusters.kafka import admin, create
 from tests.support.replicator.copying import REMOTE, Running, all_running, copy, fill, spec_of
 from tests.support.replicator.translated import assert_in_order, assert_synced, contents
 
-SECONDS = 30
+SECONDS = 300.0
 HOUR_MS = 3_600_000
 
 

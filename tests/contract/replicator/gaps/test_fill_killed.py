@@ -20,7 +20,7 @@ QUICK = ClusterOptions(overrides={"broker.session.timeout.ms": "2000", "broker.h
 PARTITIONS = 3
 # What is filled in one call; a transaction takes as long as many markers.
 COUNTS = {"markers": 4_000, "transactions": 100}
-SECONDS = 60
+SECONDS = 300.0
 
 
 @pytest.fixture

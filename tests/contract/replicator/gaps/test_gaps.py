@@ -30,7 +30,7 @@ from tests.support.replicator.filling import fill_in_parts
 from tests.support.replicator.translated import assert_translated, committed, runs_of
 from tests.support.wire.wires import ask
 
-SECONDS = 30
+SECONDS = 300.0
 PARTITIONS = 8
 
 

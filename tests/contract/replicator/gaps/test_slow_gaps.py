@@ -13,7 +13,7 @@ from reconciler.wire import TopicInfo
 from tests.support.clusters.kafka import create
 from tests.support.replicator.copying import REMOTE, Running, all_running, at, fill, identical, spec_of
 
-SECONDS = 30
+SECONDS = 300.0
 PARTITIONS = 8
 # More than a task reads in advance, in records of half a megabyte.
 BEHIND = 12

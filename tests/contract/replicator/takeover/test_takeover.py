@@ -46,7 +46,7 @@ FORGETFUL = ClusterOptions(
         "broker.heartbeat.interval.ms": "250",
     }
 )
-SECONDS = 60
+SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")

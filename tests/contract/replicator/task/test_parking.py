@@ -22,7 +22,7 @@ from tests.support.replicator.copying import REMOTE, Copied, Running, at, code, 
 COPIED = ("healthy", "foreign", "foreign-producer", "overtaken", "recreated", "shorter", "forgotten")
 # Troubled from the first record on.
 TROUBLED = ("large", "missing", "narrow", "taken")
-SECONDS = 30
+SECONDS = 300.0
 LARGE = b"x" * 1_500_000
 
 

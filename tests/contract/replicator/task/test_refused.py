@@ -34,7 +34,7 @@ from tests.support.wire.wires import ask
 
 USERS = {"admin": "admin-secret", "replicator": "replicator-secret", "stranger": "stranger-secret"}
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
-SECONDS = 30
+SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from tests.support.replicator.filling import fill_in_parts
 from tests.support.replicator.translated import assert_in_order, assert_synced, runs_of
 from tests.support.wire.wires import batch_of
 
-SECONDS = 60
+SECONDS = 300.0
 NAMES = codecs.NAMES
 EAGER = ClusterOptions(overrides={"log.cleaner.backoff.ms": "100", "log.cleaner.threads": "1"})
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}

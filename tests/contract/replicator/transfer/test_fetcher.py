@@ -25,7 +25,7 @@ from tests.support.replicator.copying import fill
 
 LARGE = 3 * 2**20
 BUSY, BUSY_BATCHES = 900_000, 40
-SECONDS = 30.0
+SECONDS = 300.0
 
 
 class _Scene:

@@ -16,7 +16,7 @@ from tests.support.replicator.copying import REMOTE, Running, assert_counted, co
 from tests.support.wire.wires import ask
 
 RECORDS, PARTITIONS = 2_000, 2
-SECONDS = 60.0
+SECONDS = 300.0
 HEADERS = [("trace", b"abc"), ("empty", b""), ("trace", b"again"), ("none", None)]
 
 
