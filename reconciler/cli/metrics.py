@@ -12,7 +12,7 @@ import typer
 from reconciler.cli.common import Files, load_topology, print_problems, say
 from reconciler.cli.log import ServiceLogFormat, opened
 from reconciler.cli.shared_options import Clusters
-from reconciler.model.base.errors import together
+from reconciler.model.base.errors import Unreachable, together
 
 if TYPE_CHECKING:
     from reconciler.metrics.exporter import Exporter
@@ -79,18 +79,27 @@ def _print_once(exporter: Exporter) -> None:
 
 
 def _serve(exporter: Exporter, host: str, port: int) -> None:
-    from reconciler.metrics.server import ListenAddress, serving
+    """Answer scrapes until SIGINT or SIGTERM.
+
+    Raises:
+        AnabranchError: a target refuses what no waiting mends, as a wrong password; one that is away is waited for.
+    """
+    from reconciler.metrics.server import ListenAddress, MetricsServer
 
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     try:
-        with serving(exporter, ListenAddress(host, port)) as url:
-            say(f"metrics at {url}")
-            exporter.run(stopping)
+        server = MetricsServer(exporter, ListenAddress(host, port))
     except OSError as error:
         message = f"cannot be listened at: {error.strerror or error}; choose another address or port"
         raise typer.BadParameter(message, param_hint="--listen") from None
+    with server:
+        say(f"metrics at {server.url}")
+        failures = exporter.look().failures.values()
+        if refused := [error for error in failures if not isinstance(error, Unreachable)]:
+            raise together(refused)
+        exporter.run(stopping)
 
 
 def _formats(names: str) -> list[str]:

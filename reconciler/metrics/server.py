@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
@@ -24,9 +23,8 @@ class ListenAddress(NamedTuple):
     port: int
 
 
-@contextmanager
-def serving(exporter: Exporter, address: ListenAddress) -> Iterator[str]:
-    """Serve an exporter's metrics from the start of the block to its end; yields the URL.
+class MetricsServer:
+    """Serves an exporter's metrics while it is used as a context manager; it listens from when it is made.
 
     Args:
         exporter: answers.
@@ -34,17 +32,25 @@ def serving(exporter: Exporter, address: ListenAddress) -> Iterator[str]:
 
     Raises:
         OSError: the address cannot be listened at.
+
+    Attributes:
+        url: of the metrics.
     """
-    server = _Server(address, exporter)
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-    thread.start()
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    try:
-        yield f"http://{host}:{server.server_address[1]}/metrics"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+
+    def __init__(self, exporter: Exporter, address: ListenAddress) -> None:
+        self._server = _Server(address, exporter)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        self.url = f"http://{host}:{self._server.server_address[1]}/metrics"
+
+    def __enter__(self) -> MetricsServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
 
 
 class _Server(ThreadingHTTPServer):

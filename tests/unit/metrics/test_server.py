@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_plai
 
 from reconciler.metrics import exporter as exporters
 from reconciler.metrics.exporter import Exporter
-from reconciler.metrics.server import ListenAddress, serving
+from reconciler.metrics.server import ListenAddress, MetricsServer
 from reconciler.model.base.errors import Problem, Unreachable
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.topology import Topology
@@ -70,7 +70,8 @@ def answer(url: str, path: str = "/metrics", method: str = "GET", **headers: str
 
 def test_scrapes_get_the_format_that_they_accept(exporter: Exporter) -> None:
     exporter.look()
-    with serving(exporter, ListenAddress("127.0.0.1", 0)) as url:
+    with MetricsServer(exporter, ListenAddress("127.0.0.1", 0)) as server:
+        url = server.url
         status, headers, body = answer(url, Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
         assert (status, headers["content-type"][:28]) == (200, "application/openmetrics-text")
         assert {family.name for family in families(body)} >= {"anabranch_flow_up", "anabranch_build_info"}
@@ -84,7 +85,8 @@ def test_scrapes_get_the_format_that_they_accept(exporter: Exporter) -> None:
 
 
 def test_probes_other_paths_and_methods(exporter: Exporter) -> None:
-    with serving(exporter, ListenAddress("127.0.0.1", 0)) as url:
+    with MetricsServer(exporter, ListenAddress("127.0.0.1", 0)) as server:
+        url = server.url
         assert answer(url, "/livez")[0] == 200
         assert answer(url, "/readyz")[0] == 503
         exporter.look()

@@ -186,6 +186,7 @@ LINES = {
     "destroy": ["--yes"],
     "failback": AGREED,
     "failover": AGREED,
+    "metrics": ["--listen", "127.0.0.1:0"],
     "offsets export": [*FLOW, "--out", "offsets.csv"],
     "offsets read": FLOW,
     "offsets translate": [*FLOW, "--offset", "x/0:0"],
