@@ -109,8 +109,9 @@ def rounds_of(source: Cluster, target: Cluster, writer: Writer, words: Words, fl
     made._source, made._target = Declared("east", ("e:1",)), Declared("west", ("w:1",))
     made._groups = {"east": source, "west": target}
     made._synced, made._committed_at, made._renew_after = SyncedOffsets(), {}, 1e9
+    made._round_of, made.looks = {"books": 5.0}, []
     made._heart = SimpleNamespace(beat=lambda *_: None)
-    made._look = SimpleNamespace(write=lambda _: None)
+    made._look = SimpleNamespace(write=made.looks.append)
     # Nothing there is on record of others.
     made._of_others = lambda _: set()
     return made
@@ -121,8 +122,18 @@ def test_a_group_that_does_not_tell_is_named_and_the_others_go_on() -> None:
     source = Cluster({"billing": 5, "books": 6, "bare": 7}, "orders", hidden=("books", "old"))
     target = Cluster({"billing": 1, "bare": 1}, "east.orders", hidden=("bare",))
     writer = Writer("old", "gone", "books", "reports")
-    done = rounds_of(source, target, writer, Words()).round()
+    rounds = rounds_of(source, target, writer, Words())
+    done = rounds.round()
     assert [one.where for one in done.problems] == ["books", "old", "bare"]
+    # What is refused has its reason and keeps the time of the last round that synced it.
+    (look,) = rounds.looks
+    assert [(group.name, bool(group.code)) for group in look.by_group] == [
+        ("books", True),
+        ("bare", False),
+        ("billing", False),
+    ]
+    assert look.by_group[0].time == 5.0
+    assert {group.time for group in look.by_group[1:]} == {look.time}
     assert target.done == [("billing", 5)]
     # Whether they are gone nobody knows; and of what the flow does not take nobody asks.
     assert {key.group for key in writer.known} == {"old", "books", "reports", "billing", "bare"}
