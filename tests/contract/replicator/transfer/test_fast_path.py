@@ -25,7 +25,17 @@ from tests.contract.replicator.commit.test_translated import make as make_transl
 from tests.contract.replicator.transfer.test_merging import batches
 from tests.support.clusters.kafka import set_config
 from tests.support.clusters.traffic import CODECS, Transactions
-from tests.support.replicator.copying import SECONDS, Running, assert_counted, close, fill, identical, log_end, spec_of
+from tests.support.replicator.copying import (
+    ROUND_SECONDS,
+    SECONDS,
+    Running,
+    assert_counted,
+    close,
+    fill,
+    identical,
+    log_end,
+    spec_of,
+)
 from tests.support.replicator.translated import assert_in_order
 from tests.support.replicator.trickles import PARTITIONS, Line, Trickle
 
@@ -43,7 +53,7 @@ OTHERS: dict[str, Callable[[Flow], Flow]] = {
 }
 
 
-def flow_of(source: Cluster, target: Cluster, topics: Sequence[str], round_seconds: float = SECONDS) -> FlowSpec:
+def flow_of(source: Cluster, target: Cluster, topics: Sequence[str], round_seconds: float = ROUND_SECONDS) -> FlowSpec:
     """Return a flow with a name of its own, as a lease that a test gives up must not hold the next up."""
     spec = spec_of(source, target, *topics, round_seconds=round_seconds)
     return replace(spec, flow=replace(spec.flow, name=topics[0][-12:]))
