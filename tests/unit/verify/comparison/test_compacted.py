@@ -258,8 +258,9 @@ class History:
         if any(later.key == one.key for later in self.records[number + 1 :]) or number not in self.source[1]:
             return False
         # A tombstone matters where what it deletes is still there; an older tombstone is nothing to be deleted.
-        before = (self.records[n] for n in self.target[0] & self.target[1] if n < number)
-        return one.value is not None or any(other.key == one.key and other.value is not None for other in before)
+        held = sorted(n for n in self.target[0] & self.target[1] if n < number and self.records[n].key == one.key)
+        # What stands before an older one is deleted already.
+        return one.value is not None or (bool(held) and self.records[held[-1]].value is not None)
 
 
 def held(records: Sequence[Content | None], numbers: set[int], places: dict[int, int]) -> Log:
