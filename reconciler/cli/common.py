@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,6 +19,7 @@ import typer
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.topology import Topology
 from reconciler.operate.reporter import Emphasis, Reporter
+from reconciler.operate.targets import InvalidArgument
 
 if TYPE_CHECKING:
     from reconciler.cli.log import EventLog
@@ -201,6 +203,19 @@ class TerminalReporter(Reporter):
 
 TERMINAL = TerminalReporter()
 """Passed to every operation that a command calls."""
+
+
+def as_usage(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that ends with 2 and names the option where an operation raises InvalidArgument."""
+
+    @wraps(command)
+    def run(*arguments: object, **options: object) -> None:
+        try:
+            command(*arguments, **options)
+        except InvalidArgument as error:
+            raise typer.BadParameter(error.message, param_hint=f"--{error.argument}") from None
+
+    return run
 
 
 def _split_where(where: str) -> tuple[str, str]:

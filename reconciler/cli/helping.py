@@ -38,6 +38,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "status": "Show whether flows run, and how fast",
         "lag": "List partitions, the worst first",
         "metrics": "Serve metrics for Prometheus",
+        "serve": "Serve a page, and status over HTTP",
         "verify": "Compare copies with originals",
         "doctor": "Show what stands against replicating",
         "version": "Print the version",

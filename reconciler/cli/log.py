@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,7 @@ ServiceLogFormat = Annotated[
 ]
 
 VERBOSE = "--verbose"
+_ROOM = re.compile(r"[a-z][a-z0-9_]{0,99}(\.[a-z][a-z0-9_]{0,99}){0,9}")
 _LEVELS: Mapping[str, Literal["DEBUG", "WARNING", "ERROR"]] = {"WARNING": "WARNING", "ERROR": "ERROR"}
 
 _FLOWS_EVERY = 60.0
@@ -125,6 +127,14 @@ class LogHandler(logging.Handler):
 _handler = LogHandler()
 
 
+def _is_room(base: Path, room: str) -> bool:
+    """Return whether a package or module below `reconciler` has this name; others are not even looked for."""
+    if _ROOM.fullmatch(room) is None:
+        return False
+    path = base.joinpath(*room.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
 def begin_logging(verbose: str | None) -> None:
     """Set the levels of all loggers for this command, also those of the tasks that it starts.
 
@@ -136,8 +146,7 @@ def begin_logging(verbose: str | None) -> None:
     """
     base = Path(reconciler.__file__).parent
     for room in (verbose or "").split(","):
-        path = base.joinpath(*room.strip().split("."))
-        if room.strip() not in ("", starting.ALL_ROOMS) and not path.is_dir() and not path.with_suffix(".py").is_file():
+        if room.strip() not in ("", starting.ALL_ROOMS) and not _is_room(base, room.strip()):
             rooms = sorted(one.name for one in base.iterdir() if one.is_dir() and not one.name.startswith("_"))
             message = f"no room {room.strip()}; there are {', '.join(rooms)}"
             raise typer.BadParameter(message, param_hint=VERBOSE)

@@ -19,7 +19,7 @@ from typer.main import get_command
 from reconciler import __version__, starting
 from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
-from reconciler.cli.common import log_to, print_log, print_problems
+from reconciler.cli.common import as_usage, log_to, print_log, print_problems
 from reconciler.cli.demo import demo
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
@@ -43,8 +43,8 @@ from reconciler.cli.replicate import replicate
 from reconciler.cli.restart import restart
 from reconciler.cli.resume import resume
 from reconciler.cli.schema import schema
+from reconciler.cli.serve import serve
 from reconciler.cli.status import status
-from reconciler.cli.usage import as_usage
 from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.model.base.errors import AnabranchError, Problem
@@ -75,6 +75,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "status": status,
     "lag": lag,
     "metrics": metrics,
+    "serve": serve,
     "pause": pause,
     "resume": resume,
     "restart": restart,

@@ -47,9 +47,9 @@ def metrics(
     from reconciler.cli.patience import seconds_of
     from reconciler.metrics.exporter import Exporter
 
-    host, port = _address(listen)
+    host, port = address_of(listen, DEFAULT_LISTEN)
     every = None if drift_every is None else seconds_of(drift_every, "--drift-every")
-    formats = _formats(names)
+    formats = formats_of(names)
     if not once:
         opened(log_format)
     topology = load_topology(files)
@@ -102,7 +102,12 @@ def _serve(exporter: Exporter, host: str, port: int) -> None:
         exporter.run(stopping)
 
 
-def _formats(names: str) -> list[str]:
+def formats_of(names: str) -> list[str]:
+    """Return the formats that `--mirror-maker-names` names.
+
+    Raises:
+        typer.BadParameter: one is not known.
+    """
     from reconciler.metrics.mirrormaker import FORMATS
 
     found = [one.strip() for one in names.split(",")]
@@ -114,10 +119,19 @@ def _formats(names: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _address(listen: str) -> tuple[str, int]:
+def address_of(listen: str, example: str) -> tuple[str, int]:
+    """Return the host and the port that `--listen` names.
+
+    Args:
+        listen: its value.
+        example: one that is right, for the error.
+
+    Raises:
+        typer.BadParameter: it is no `HOST:PORT`.
+    """
     host, colon, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdecimal() and int(port) <= _LARGEST_PORT):
-        message = f"expected HOST:PORT, as {DEFAULT_LISTEN} or [::1]:9404; found {listen}"
+        message = f"expected HOST:PORT, as {example} or [::1]:9404; found {listen}"
         raise typer.BadParameter(message, param_hint="--listen")
     return host, int(port)

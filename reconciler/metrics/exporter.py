@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 
 from reconciler.metrics import collect, mirrormaker, table
-from reconciler.metrics.exposition import Samples, labelled, text
+from reconciler.metrics.exposition import Samples, labelled, text, with_labels
 from reconciler.metrics.observed import Observer
 from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.drift import Drift
 from reconciler.operate.drifting import DriftOptions, drift
 from reconciler.operate.watching import Lookout, StatusView, status_lookout
 
@@ -36,6 +37,7 @@ class Exporter:
         formats: which of MirrorMaker 2's names are given beside ours, of `mirrormaker.FORMATS`.
         drift_every: seconds between two comparisons of the targets with what was applied; None for none.
         warn: receives, once each, why something could not be read.
+        on_look: receives each reading of the status topics.
 
     Raises:
         InvalidArgument: `clusters`, an alias is not declared.
@@ -48,29 +50,42 @@ class Exporter:
         formats: Collection[str] = mirrormaker.FORMATS,
         drift_every: float | None = None,
         warn: Callable[[AnabranchError], None] = lambda _error: None,
+        on_look: Callable[[collect.Reading], None] = lambda _reading: None,
     ) -> None:
         self._topology = topology
         self._clusters = clusters
         self._formats = formats
         self._drift_every = drift_every
         self._warn = warn
+        self._on_look = on_look
         self._warned: set[str] = set()
         self._lookout: Lookout = status_lookout(topology, clusters)
         self._observer = Observer()
         self._lock = threading.Lock()
         self._reading: collect.Reading | None = None
         self._took = 0.0
-        self._drift: Samples | None = None
+        self._drift: tuple[float, Drift] | None = None
         self._drift_due = 0.0
         self._own = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._own)
 
     @property
+    def reading(self) -> collect.Reading | None:
+        """The newest reading; None before the first one, and where it is too old to count."""
+        reading = self._reading
+        return None if reading is None or time.time() - reading.view.now > OLDEST else reading
+
+    @property
     def view(self) -> StatusView | None:
-        """The newest reading; None before the first one."""
+        """What the newest reading found, however old it is; None before the first one."""
         reading = self._reading
         return None if reading is None else reading.view
+
+    @property
+    def drift(self) -> tuple[float, Drift] | None:
+        """What differs at the targets from the last apply, and when that was found, in seconds since 1970."""
+        return self._drift
 
     def look(self) -> StatusView:
         """Read the status topics once.
@@ -84,15 +99,22 @@ class Exporter:
         self._observer.take(reading.partitions, view.now)
         with self._lock:
             self._reading, self._took = reading, time.monotonic() - began
+        self._on_look(reading)
         self._report(view.failures.values())
         return view
 
-    def look_for_drift(self) -> None:
-        """Compare the targets with what was applied, where that is due."""
-        if self._drift_every is None or time.monotonic() < self._drift_due:
+    def look_for_drift(self, *, now: bool = False) -> None:
+        """Compare the targets with what was applied, where that is due, or `now`.
+
+        Raises:
+            AnabranchError: a target cannot be read.
+        """
+        if not now and (self._drift_every is None or time.monotonic() < self._drift_due):
             return
-        self._drift_due = time.monotonic() + self._drift_every
-        found = drift(self._topology, DriftOptions(clusters=self._clusters))
+        self._drift_due = time.monotonic() + (self._drift_every or 0.0)
+        self._drift = time.time(), drift(self._topology, DriftOptions(clusters=self._clusters))
+
+    def _drift_samples(self, found: Drift) -> Samples:
         counts: dict[tuple[str, str], int] = {}
         for one in found.drifted:
             counts[one.cluster, one.kind] = counts.get((one.cluster, one.kind), 0) + 1
@@ -108,7 +130,7 @@ class Exporter:
             for alias in targets
             if alias not in known
         ]
-        self._drift = Samples(table.DRIFT, lines)
+        return Samples(table.DRIFT, lines)
 
     def run(self, stopping: threading.Event) -> None:
         """Read until `stopping` is set; a cluster that is away, or refuses, is asked again."""
@@ -124,13 +146,21 @@ class Exporter:
         """Close all connections."""
         self._lookout.close()
 
-    def text(self, *, is_openmetrics: bool) -> Iterator[bytes]:
-        """Yield all metrics as text in UTF-8, piece by piece."""
+    def text(self, *, is_openmetrics: bool, only: Mapping[str, str] | None = None) -> Iterator[bytes]:
+        """Yield all metrics as text in UTF-8, piece by piece.
+
+        Args:
+            is_openmetrics: else the format of before.
+            only: labels and their values; samples without them are left out, and those of this process.
+        """
         with self._lock:
             reading, took = self._reading, self._took
-        if not is_openmetrics:
+        if not is_openmetrics and only is None:
             yield generate_latest(self._own)
-        for piece in text(self._samples(reading, took), is_openmetrics=is_openmetrics):
+        found = self._samples(reading, took)
+        if only is not None:
+            found = with_labels(found, only)
+        for piece in text(found, is_openmetrics=is_openmetrics):
             yield piece.encode()
 
     def _samples(self, reading: collect.Reading | None, took: float) -> Iterator[Samples]:
@@ -144,7 +174,7 @@ class Exporter:
         yield from collect.samples(reading)
         yield from mirrormaker.samples(reading, self._observer, self._formats)
         if self._drift is not None:
-            yield self._drift
+            yield self._drift_samples(self._drift[1])
 
     def _report(self, errors: Collection[AnabranchError] | Sequence[AnabranchError]) -> None:
         """Report each error once for as long as it lasts."""

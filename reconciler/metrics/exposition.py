@@ -47,6 +47,17 @@ def with_label(labels: str, name: str, value: str) -> str:
     return f"{{{pair}}}" if not labels else f"{labels[:-1]},{pair}}}"
 
 
+def with_labels(found: Iterable[Samples], only: Mapping[str, str]) -> Iterator[Samples]:
+    """Yield those samples alone that have some labels with some values."""
+    # Quotation marks in values are escaped, so that a pair in the text is a label and no part of a value.
+    pairs = [f'{name}="{escaped(value)}"' for name, value in only.items()]
+    starts = [(f"{{{pair}", f",{pair}") for pair in pairs]
+    for family, lines in found:
+        yield Samples(
+            family, [line for line in lines if all(first in line[1] or later in line[1] for first, later in starts)]
+        )
+
+
 def wants_openmetrics(accept: str) -> bool:
     """Return whether an `Accept` header names OpenMetrics."""
     return "application/openmetrics-text" in accept

@@ -107,8 +107,14 @@ def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
     Journal(cluster, JournalPlace(seal.topology, "control"), timeout=_PATIENT / 2).write(key, value)
 
 
-def pause(cluster: Cluster, topology: str, scopes: Iterable[PauseScope]) -> int:
+def pause(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], by: str = "") -> int:
     """Pause partitions of a topology's flows until they are resumed, in this run and all later ones.
+
+    Args:
+        cluster: the target.
+        topology: name of the topology whose flows these are.
+        scopes: which partitions.
+        by: who wants it, as the journal has it; empty for this process's user.
 
     Returns:
         The offset behind the command in the control topic: tasks that have read up to it obey.
@@ -116,15 +122,15 @@ def pause(cluster: Cluster, topology: str, scopes: Iterable[PauseScope]) -> int:
     Raises:
         EnvironmentFault: AB310 or AB311, the command is not stored.
     """
-    return _set_paused(cluster, topology, scopes, paused=True)
+    return _set_paused(cluster, topology, scopes, True, by)
 
 
-def resume(cluster: Cluster, topology: str, scopes: Iterable[PauseScope]) -> int:
-    """Let paused partitions go on; returns and raises as `pause` does."""
-    return _set_paused(cluster, topology, scopes, paused=False)
+def resume(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], by: str = "") -> int:
+    """Let paused partitions go on; takes, returns and raises what `pause` does."""
+    return _set_paused(cluster, topology, scopes, False, by)
 
 
-def restart(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], parked_only: bool) -> int:
+def restart(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], parked_only: bool, by: str = "") -> int:
     """Have partitions tried again at once by the tasks that run now; returns and raises as `pause` does.
 
     Args:
@@ -132,9 +138,10 @@ def restart(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], parke
         topology: name of the topology whose flows these are.
         scopes: which partitions.
         parked_only: whether those that run are left alone.
+        by: as of `pause`.
     """
     values: dict[str, Value | None] = {
-        _key("restart", topology, scope): _value(Command.RESTART, scope) | {"parked-only": parked_only}
+        _key("restart", topology, scope): _value(Command.RESTART, scope, by) | {"parked-only": parked_only}
         for scope in scopes
     }
     return _journal(cluster, topology).write_all(values)
@@ -300,7 +307,7 @@ def _rules(values: Mapping[str, Value], topology: str) -> dict[str, dict[PauseSc
     return rules
 
 
-def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], paused: bool) -> int:
+def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], paused: bool, by: str) -> int:
     journal = _journal(cluster, topology)
     rules = _rules(journal.read(), topology)
     pauses = Pauses({**rules[""], **rules[topology]})
@@ -312,7 +319,7 @@ def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], p
             # A rule for any topology stays for the others, so here a rule of its own must replace it.
             kept = paused if rule is None and changed in rules[""] else rule
             command = Command.PAUSE if kept else Command.RESUME
-            values[_key("pause", topology, changed)] = None if kept is None else _value(command, changed)
+            values[_key("pause", topology, changed)] = None if kept is None else _value(command, changed, by)
     return journal.write_all(values)
 
 
@@ -323,9 +330,9 @@ def _journal(cluster: Cluster, topology: str) -> Journal:
     return journal
 
 
-def _value(command: Command, scope: PauseScope | None = None) -> Value:
+def _value(command: Command, scope: PauseScope | None = None, by: str = "") -> Value:
     about = {} if scope is None else {"flow": scope.flow, "topic": scope.topic, "partition": scope.partition}
-    return {"command": command.value, "time": time.time(), "by": user()} | about
+    return {"command": command.value, "time": time.time(), "by": by or user()} | about
 
 
 def _is(value: Value | None, command: Command) -> bool:

@@ -36,9 +36,14 @@ def graph_mermaid(topology: Topology) -> str:
     return mermaid(topology_picture(topology))
 
 
-def graph_svg(topology: Topology) -> str:
-    """Return an SVG document: a panel for each data centre, an arrow for each flow in the colour of its source."""
-    return svg(topology_picture(topology))
+def graph_svg(topology: Topology, with_style: bool = True) -> str:
+    """Return an SVG document: a panel for each data centre, an arrow for each flow in the colour of its source.
+
+    Args:
+        topology: what is drawn.
+        with_style: whether it holds its stylesheet, `pictures.svg_style.stylesheet`.
+    """
+    return svg(topology_picture(topology), with_style)
 
 
 def _by_datacenter(topology: Topology) -> dict[str, list[Cluster]]:

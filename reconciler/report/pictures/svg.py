@@ -41,8 +41,13 @@ _BASELINE = 0.72
 """How far below a line's upper edge its letters stand, in parts of its height."""
 
 
-def svg(picture: Picture) -> str:
-    """Return an SVG document that ends with a newline."""
+def svg(picture: Picture, with_style: bool = True) -> str:
+    """Return an SVG document that ends with a newline.
+
+    Args:
+        picture: what is drawn.
+        with_style: whether it holds its stylesheet; pages that allow no styles inside of them link it.
+    """
     # XML 1.0 has no place for control characters, however they are written.
     picture = printable(picture)
     layout = laid_out(_with_ends(picture))
@@ -57,7 +62,7 @@ def svg(picture: Picture) -> str:
         f'viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" height="{_n(height)}">',
         f'<title id="title">{_text(picture.title)}</title>',
         f'<desc id="desc">{_text(picture.description)}</desc>',
-        f"<style>\n{stylesheet()}</style>",
+        *([f"<style>\n{stylesheet()}</style>"] if with_style else []),
         f'<rect class="page" width="{_n(width)}" height="{_n(height)}"/>',
         f'<text class="title" x="{_n(_MARGIN)}" y="42">{_text(picture.title)}</text>',
         f'<text class="subtitle" x="{_n(_MARGIN)}" y="64">{_text(picture.subtitle)}</text>',

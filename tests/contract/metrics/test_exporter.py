@@ -8,96 +8,20 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from reconciler import operate
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.declared.groups import LastLook, SyncedGroup
-from reconciler.model.tasks.latency import Latency
-from reconciler.model.tasks.process import TaskProcess
-from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.state.journals.home import JournalPlace
-from reconciler.state.journals.journal import Journal
-from reconciler.state.status import LookWriter, StatusWriter
 from release.monitoring import FOLDER, RULES
 from tests.support.commands.command import COMMAND, anabranch
+from tests.support.replicator.reporting import Reporting, declared
 from tests.support.waiting import eventually
-
-HOSTILE = 'orders"} 1\n<img src=x onerror=alert(1)>'
-
-
-def declared(folder: Path, cluster: EmbeddedCluster, name: str) -> Path:
-    path = folder / "shop.yaml"
-    path.write_text(
-        f"""\
-version: 1
-name: {name}
-clusters:
-  east: {{bootstrap: ["127.0.0.1:9"]}}
-  west: {{bootstrap: ["{cluster.bootstrap}"]}}
-  gone: {{bootstrap: ["127.0.0.1:19"]}}
-flows:
-  - {{from: east, to: west, groups: {{include: [".*"]}}}}
-  - {{from: east, to: gone}}
-""",
-        encoding="utf-8",
-    )
-    return path
-
-
-class Reporting:
-    """Posts the status of a made-up task every second, as a task does."""
-
-    def __init__(self, file: Path) -> None:
-        topology = operate.load([file])
-        west = topology.clusters["west"]
-        Journal(west, JournalPlace(topology.name, "status")).ensure()
-        self._writer = StatusWriter(west, topology.name)
-        figures = Metrics(1_000, 50_000, Latency(10, 1, 30, 20, 150, 160), 12, 90.5)
-        one = PartitionStatus("orders", 0, "east.orders", PartitionState.RUNNING, 90, 100, None, figures)
-        parked = Reason("AB212", "the batch at offset 4 has 2,000,000 bytes")
-        self.partitions = (
-            one,
-            replace(one, partition=1, state=PartitionState.PARKED, reason=parked),
-            replace(one, topic=HOSTILE, remote=HOSTILE),
-        )
-        now = time.time()
-        groups = (SyncedGroup("late", now - 900, "AB621"), SyncedGroup("<b>app</b>", now))
-        LookWriter(west, topology.name, "east-west").write(LastLook(now, 1, groups))
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._post)
-
-    def _status(self) -> TaskStatus:
-        process = TaskProcess(90_000_000, 3, (1_000, *[0] * 15), 4_000)
-        return TaskStatus(
-            "east-west", "east", "west", "run", 0, 1, time.time(), False, None, 1_000, 50_000, 0.0, 0.0,
-            self.partitions, process=process, since=time.time() - 60,
-        )  # fmt: skip
-
-    def _post(self) -> None:
-        while not self._stopping.wait(0.5):
-            self._writer.post(self._status())
-            self._writer.flush(1.0)
-
-    def __enter__(self) -> Reporting:
-        self._writer.post(self._status())
-        self._writer.flush()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
 
 
 @contextmanager

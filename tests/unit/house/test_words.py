@@ -44,6 +44,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "records": 0.0,
     "replicator": 0.5,
     "report": 0.5,
+    "service": 0.5,
     "starting": 0.0,
     "state": 0.5,
     "stream": 0.0,

@@ -192,6 +192,7 @@ LINES = {
     "offsets translate": [*FLOW, "--offset", "x/0:0"],
     "offsets write": [*AGREED, "--topic", "x", "--to", "earliest"],
     "replicate": ["--until-caught-up"],
+    "serve": ["--listen", "127.0.0.1:0"],
 }
 CONNECTING = sorted(({*COMMANDS} - OFFLINE) | {name for name in LINES if name.startswith("offsets")})
 

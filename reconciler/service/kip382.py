@@ -1,0 +1,261 @@
+"""The paths that KIP-382 describes for MirrorMaker 2, for tools that know them.
+
+A flow is the connectors MirrorSourceConnector, MirrorCheckpointConnector and MirrorHeartbeatConnector of its route;
+their states are Kafka Connect's. What is configured is in the topology files, which are reviewed: it is read here,
+and not changed. Source: https://cwiki.apache.org/confluence/display/KAFKA/KIP-382%3A+MirrorMaker+2.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from reconciler.metrics.exposition import OPENMETRICS, PLAIN, wants_openmetrics
+from reconciler.model.base.errors import Problem
+from reconciler.model.declared.flow import Flow
+from reconciler.report.status.states import FlowState
+from reconciler.service.access import Caller
+from reconciler.service.context import Context, Operator, Reader, ServiceContext
+from reconciler.service.failures import RequestFailed, answers, no_such
+from reconciler.service.steering import SteeringAction, as_json, steer
+
+_SOURCE, _CHECKPOINT, _HEARTBEAT = CONNECTORS = (
+    "MirrorSourceConnector",
+    "MirrorCheckpointConnector",
+    "MirrorHeartbeatConnector",
+)
+_PACKAGE = "org.apache.kafka.connect.mirror"
+_STATES: Mapping[FlowState, str] = {
+    "running": "RUNNING",
+    "degraded": "RUNNING",
+    "opening": "RUNNING",
+    "paused": "PAUSED",
+    "lost": "FAILED",
+    "failed over": "STOPPED",
+    "disabled": "STOPPED",
+    "stopped": "STOPPED",
+    "destroyed": "STOPPED",
+}
+
+Alias = Annotated[str, Path(max_length=300, description="alias of a cluster")]
+Connector = Annotated[str, Path(max_length=300, description=", ".join(CONNECTORS))]
+_TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+router = APIRouter(responses=answers(401, 422))
+
+
+@router.get("/clusters")
+def get_clusters(context: Context, _: Reader) -> list[str]:
+    """Return the aliases of all clusters."""
+    return list(context.topology.aliases)
+
+
+@router.get("/status", responses=answers(503))
+def get_all_status(context: Context, _: Reader) -> dict[str, Any]:
+    """Return how each flow does."""
+    return _status(context, context.topology.flows)
+
+
+@router.get("/metrics", response_class=StreamingResponse, responses=_TEXT)
+def get_all_metrics(request: Request, context: Context, _: Reader) -> StreamingResponse:
+    """Return all metrics for Prometheus, in the format that the request accepts."""
+    return _metrics(request, context, None)
+
+
+@router.get("/cluster/{cluster}/status", responses=answers(404, 503))
+def get_cluster_status(cluster: Alias, context: Context, _: Reader) -> dict[str, Any]:
+    """Return how the flows from and to a cluster do."""
+    context.cluster(cluster)
+    return _status(context, [flow for flow in context.topology.flows if cluster in (flow.source, flow.target)])
+
+
+@router.get("/cluster/{cluster}/metrics", response_class=StreamingResponse, responses=_TEXT | answers(404))
+def get_cluster_metrics(cluster: Alias, request: Request, context: Context, _: Reader) -> StreamingResponse:
+    """Return the metrics of the flows into a cluster."""
+    return _metrics(request, context, {"target": context.cluster(cluster)})
+
+
+_ROUTE = "/from:{source}/to:{target}"
+
+
+@router.get(f"{_ROUTE}/status", responses=answers(404, 503))
+def get_route_status(source: Alias, target: Alias, context: Context, _: Reader) -> dict[str, Any]:
+    """Return how the flows from one cluster to another do."""
+    return _status(context, _flows(context, source, target))
+
+
+@router.get(f"{_ROUTE}/metrics", response_class=StreamingResponse, responses=_TEXT | answers(404))
+def get_route_metrics(source: Alias, target: Alias, request: Request, context: Context, _: Reader) -> StreamingResponse:
+    """Return the metrics of the flows from one cluster to another."""
+    _flows(context, source, target)
+    return _metrics(request, context, {"source": source, "target": target})
+
+
+@router.get(f"{_ROUTE}/connectors", responses=answers(404))
+def get_connectors(source: Alias, target: Alias, context: Context, _: Reader) -> list[str]:
+    """Return the connectors of a route."""
+    flows = _flows(context, source, target)
+    return [name for name in CONNECTORS if any(_has(flow, name) for flow in flows)]
+
+
+@router.get(f"{_ROUTE}/connectors/{{connector}}/config", responses=answers(404))
+def get_config(source: Alias, target: Alias, connector: Connector, context: Context, _: Reader) -> dict[str, str]:
+    """Return what is declared of a connector, in MirrorMaker's words."""
+    flows = _flows(context, source, target)
+    _check(flows, connector)
+    return _config(flows[0], connector)
+
+
+@router.get(f"{_ROUTE}/connectors/{{connector}}/status", responses=answers(404, 503))
+def get_connector_status(
+    source: Alias, target: Alias, connector: Connector, context: Context, _: Reader
+) -> dict[str, Any]:
+    """Return the state of a connector and its tasks, as Kafka Connect has it."""
+    flows = _flows(context, source, target)
+    _check(flows, connector)
+    reading = context.reading()
+    one = context.summary(flows[0].name)
+    state = _STATES.get(one.state, "UNASSIGNED")
+    tasks = [task for task, _ in reading.tasks if task.flow == flows[0].name]
+    troubles = "\n".join(f"{part.topic}/{part.partition}: {part.reason}" for part in one.troubled[:20] if part.reason)
+    found: dict[str, Any] = {
+        "name": connector,
+        "connector": {"state": state, "worker_id": tasks[0].run if tasks else ""},
+        "tasks": [{"id": task.task, "state": state, "worker_id": task.run} for task in tasks],
+        "type": "source",
+    }
+    if troubles:
+        found["connector"]["trace"] = troubles
+    return found
+
+
+_REFUSED = answers(403, 404, 409)
+
+
+@router.put(f"{_ROUTE}/connectors/{{connector}}/config", status_code=409, responses=_REFUSED)
+def put_config(source: Alias, target: Alias, connector: Connector, context: Context, _: Operator) -> JSONResponse:
+    """Refuse: what is configured is in the topology files."""
+    _check(_flows(context, source, target), connector)
+    raise _declared(of="config of a connector")
+
+
+@router.delete(f"{_ROUTE}/connectors/{{connector}}", status_code=409, responses=_REFUSED)
+def delete_connector(source: Alias, target: Alias, connector: Connector, context: Context, _: Operator) -> JSONResponse:
+    """Refuse: which flows there are is in the topology files."""
+    _check(_flows(context, source, target), connector)
+    raise _declared(of="connector")
+
+
+_STEERING = answers(403, 404, 409, 502, 503)
+
+
+@router.put(f"{_ROUTE}/connectors/{{connector}}/pause", status_code=202, responses=_STEERING)
+def put_pause(
+    source: Alias, target: Alias, connector: Connector, context: Context, caller: Operator
+) -> list[dict[str, Any]]:
+    """Pause the flows of a route."""
+    return _steer(context, caller, "pause", _flows(context, source, target), connector)
+
+
+@router.put(f"{_ROUTE}/connectors/{{connector}}/resume", status_code=202, responses=_STEERING)
+def put_resume(
+    source: Alias, target: Alias, connector: Connector, context: Context, caller: Operator
+) -> list[dict[str, Any]]:
+    """Let the flows of a route go on."""
+    return _steer(context, caller, "resume", _flows(context, source, target), connector)
+
+
+@router.put(f"{_ROUTE}/connectors/{{connector}}/restart", status_code=202, responses=_STEERING)
+def put_restart(
+    source: Alias, target: Alias, connector: Connector, context: Context, caller: Operator
+) -> list[dict[str, Any]]:
+    """Have what is parked of the flows of a route tried again at once."""
+    return _steer(context, caller, "restart", _flows(context, source, target), connector)
+
+
+def _steer(
+    context: ServiceContext, caller: Caller, action: SteeringAction, flows: list[Flow], connector: str
+) -> list[dict[str, Any]]:
+    _check(flows, connector)
+    if connector != _SOURCE and action != "restart":
+        message = f"{connector} has no state of its own: it goes with the flow's {_SOURCE}"
+        problem = Problem("AB738", connector, message, f"{action} {_SOURCE}")
+        raise RequestFailed(HTTPStatus.CONFLICT, problem)
+    return [one for flow in flows if flow.enabled for one in as_json(steer(context, caller, action, flow.name, ()))]
+
+
+def _flows(context: ServiceContext, source: str, target: str) -> list[Flow]:
+    for alias in (source, target):
+        context.cluster(alias)
+    flows = [flow for flow in context.topology.flows if (flow.source, flow.target) == (source, target)]
+    if not flows:
+        routes = [f"from:{flow.source}/to:{flow.target}" for flow in context.topology.flows]
+        route = f"from:{source}/to:{target}"
+        raise no_such(route, "route", list(dict.fromkeys(routes)))
+    return flows
+
+
+def _has(flow: Flow, connector: str) -> bool:
+    if connector == _CHECKPOINT:
+        return bool(flow.groups.include)
+    return connector == _SOURCE or bool(flow.heartbeats or flow.groups.include)
+
+
+def _check(flows: list[Flow], connector: str) -> None:
+    there = [name for name in CONNECTORS if any(_has(flow, name) for flow in flows)]
+    if connector not in there:
+        raise no_such(connector, "connector", there)
+
+
+def _declared(of: str) -> RequestFailed:
+    message = f"the {of} is declared in the topology files, and not changed here"
+    problem = Problem("AB738", of, message, "change the file, have it reviewed, and run: anabranch apply")
+    return RequestFailed(HTTPStatus.CONFLICT, problem)
+
+
+def _status(context: ServiceContext, flows: Any) -> dict[str, Any]:
+    names = {flow.name for flow in flows}
+    found = context.status()
+    shown = [
+        {name: value for name, value in one.items() if name != "partitions"}
+        for one in found["flows"]
+        if one["name"] in names
+    ]
+    return {**found, "flows": shown}
+
+
+def _metrics(request: Request, context: ServiceContext, only: Mapping[str, str] | None) -> StreamingResponse:
+    is_openmetrics = wants_openmetrics(request.headers.get("accept", ""))
+    pieces = context.exporter.text(is_openmetrics=is_openmetrics, only=only)
+    return StreamingResponse(pieces, media_type=OPENMETRICS if is_openmetrics else PLAIN)
+
+
+def _config(flow: Flow, connector: str) -> dict[str, str]:
+    found = {
+        "name": connector,
+        "connector.class": f"{_PACKAGE}.{connector}",
+        "source.cluster.alias": flow.source,
+        "target.cluster.alias": flow.target,
+        "enabled": "true" if flow.enabled else "false",
+    }
+    if connector == _SOURCE:
+        found |= {
+            "topics": ",".join(map(str, flow.topics.include)),
+            "topics.exclude": ",".join(map(str, flow.topics.exclude)),
+            "tasks.max": str(flow.tasks),
+            "refresh.topics.interval.seconds": f"{flow.refresh_interval:g}",
+        }
+    if connector == _CHECKPOINT:
+        found |= {
+            "groups": ",".join(map(str, flow.groups.include)),
+            "groups.exclude": ",".join(map(str, flow.groups.exclude)),
+            "sync.group.offsets.enabled": "true" if flow.groups.sync_offsets else "false",
+            "sync.group.offsets.interval.seconds": f"{flow.groups.interval:g}",
+        }
+    if connector == _HEARTBEAT:
+        found |= {"emit.heartbeats.interval.seconds": f"{flow.heartbeats or flow.groups.interval:g}"}
+    return found

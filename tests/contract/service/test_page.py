@@ -1,0 +1,169 @@
+"""The page of `anabranch serve` in a real browser: states by their text, buttons, colour schemes, narrow screens."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.status import PartitionState
+from tests.contract.service.test_serve import of_running
+from tests.support.clusters.kafka import create
+from tests.support.commands.serving import ready, serving
+from tests.support.replicator.copying import REMOTE, Running, all_running, fill, spec_of
+from tests.support.replicator.reporting import Reporting, declared
+
+MILLISECONDS = 300_000
+TOKEN = "a-token-that-nobody-guesses"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    binary = shutil.which("chromium")
+    if binary is None:
+        pytest.skip("no chromium on PATH: it is in the Debian package of that name")
+    with sync_playwright() as playwright:
+        one = playwright.chromium.launch(
+            executable_path=binary, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        yield one
+        one.close()
+
+
+@contextmanager
+def opened(browser: Browser, url: str, faults: list[str], **options: Any) -> Iterator[Page]:
+    """Open the page; what it logs as an error, and what it asks of other hosts, is in `faults`."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(MILLISECONDS)
+    expect.set_options(timeout=MILLISECONDS)
+    page = context.new_page()
+    page.on("console", lambda one: faults.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda one: faults.append(str(one)))
+    page.on("dialog", lambda one: faults.append(one.message))
+    host = urlsplit(url).netloc
+    page.on("request", lambda one: faults.append(one.url) if urlsplit(one.url).netloc not in (host, "") else None)
+    page.goto(url)
+    yield page
+    context.close()
+
+
+def assert_accessible(page: Page) -> None:
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_every_state_is_told_by_its_text(
+    tmp_path: Path, target_cluster: EmbeddedCluster, topic_name: str, browser: Browser
+) -> None:
+    """Names with markup are text; nothing is asked of another host; axe finds nothing, light, dark and narrow."""
+    file = declared(tmp_path, target_cluster, f"shop-{topic_name[-8:]}")
+    faults: list[str] = []
+    with serving(file) as service:
+        with Reporting(file):
+            ready(service)
+            for options in (
+                {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+                {"color_scheme": "dark", "viewport": {"width": 375, "height": 800}},
+            ):
+                with opened(browser, service.url, faults, **options) as page:
+                    row = page.get_by_role("row").filter(has_text="east-west")
+                    expect(row).to_contain_text("degraded")
+                    expect(row).to_contain_text("not ready")
+                    expect(page.locator("main")).to_contain_text("Cluster gone does not answer")
+                    expect(page.locator("svg.anabranch g.flow").first).to_contain_text("degraded")
+                    assert_accessible(page)
+                    assert page.evaluate("document.documentElement.scrollWidth") <= options["viewport"]["width"]  # type: ignore[index]
+                    row.get_by_role("link").click()
+                    main = page.locator("main")
+                    expect(main).to_contain_text("the batch at offset 4 has 2,000,000 bytes [AB212]")
+                    expect(main).to_contain_text("<img src=x onerror=alert(1)>")
+                    expect(main).to_contain_text("<b>app</b>")
+                    expect(main).to_contain_text("AB621")
+                    expect(main).to_contain_text("You may read here.")
+                    expect(page.locator("figure canvas").first).to_be_visible()
+                    assert page.locator("main img, main b").count() == 0
+                    assert_accessible(page)
+                    assert page.evaluate("document.documentElement.scrollWidth") <= options["viewport"]["width"]  # type: ignore[index]
+            page_open = opened(browser, f"{service.url}/#/flow/east-west", faults)
+            with page_open as page:
+                expect(page.locator("main")).to_contain_text("degraded")
+                page.goto(f"{service.url}/#/flow/%3Cimg%20src=x%20onerror=alert(1)%3E")
+                expect(page.locator("main")).to_contain_text("No flow <img src=x onerror=alert(1)> is shown")
+        with opened(browser, service.url, faults) as page:
+            expect(page.get_by_role("row").filter(has_text="east-west")).to_contain_text("lost")
+    # Drift is not compared while a target is away: the service says so with 503, which a browser logs.
+    assert [one for one in faults if "503" not in one] == []
+
+
+def test_a_flow_is_paused_and_resumed_by_hand(
+    tmp_path: Path,
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    *,
+    browser: Browser,
+) -> None:
+    create(source_cluster, topic_name, 2)
+    create(target_cluster, f"east.{topic_name}", 2, REMOTE)
+    fill(source_cluster, topic_name, 100, 2)
+    spec = spec_of(source, target, topic_name)
+    file = of_running(tmp_path, source, target)
+    faults: list[str] = []
+    with Running(spec) as copying, serving(file, "--operate") as service:
+        copying.wait(lambda status: all_running(status.partitions))
+        ready(service)
+        with opened(browser, f"{service.url}/#/flow/{spec.flow.name}", faults) as page:
+            state = page.locator(".cards .state").first
+            expect(state).to_have_text("running")
+            page.get_by_role("button", name="pause").click()
+            assert_accessible(page)
+            page.get_by_role("button", name="No").click()
+            assert all_running(copying.wait(lambda _: True).partitions)
+            page.get_by_role("button", name="pause").click()
+            began = time.monotonic()
+            page.get_by_role("button", name="Yes, pause").click()
+            copying.wait(lambda status: {one.state for one in status.partitions} == {PartitionState.PAUSED})
+            print(f"paused after {time.monotonic() - began:.1f} s")
+            expect(page.get_by_text(f"pause of {spec.flow.name}: confirmed by 1 of 1 running tasks")).to_be_visible()
+            expect(state).to_have_text("paused")
+            page.get_by_role("button", name="resume").click()
+            page.get_by_role("button", name="Yes, resume").click()
+            copying.wait(lambda status: all_running(status.partitions))
+            expect(state).to_have_text("running")
+    assert [one for one in faults if "503" not in one] == []
+
+
+def test_a_token_is_asked_for(
+    tmp_path: Path, target_cluster: EmbeddedCluster, topic_name: str, browser: Browser
+) -> None:
+    file = declared(tmp_path, target_cluster, f"shop-{topic_name[-8:]}")
+    faults: list[str] = []
+    with (
+        Reporting(file),
+        serving(file, "--token", "operate:ops=env:TOKEN", env={"TOKEN": TOKEN}) as service,
+        opened(browser, service.url, faults) as page,
+    ):
+        expect(page.get_by_role("heading", name="A token is needed")).to_be_visible()
+        assert_accessible(page)
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Go on").click()
+        expect(page.get_by_role("alert")).to_have_text("This token is wrong.")
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Go on").click()
+        expect(page.get_by_role("row").filter(has_text="east-west")).to_contain_text("degraded")
+        expect(page.locator("header")).to_contain_text("ops, may operate")
+        assert TOKEN not in json.dumps(page.content())
+    assert [one for one in faults if "401" not in one and "503" not in one] == []
