@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -77,14 +78,19 @@ def _declared(flow: Flow) -> dict[str, Any]:
 
 
 @router.get("/status")
-def get_status(context: Context, _: Reader) -> dict[str, Any]:
+def get_status(context: Context, _: Reader) -> Response:
     """Return what `anabranch status -o json` prints: all flows with all partitions."""
-    return context.status()
+    return context.answer("status", context.status)
 
 
 @router.get("/flows")
-def get_flows(context: Context, _: Reader) -> dict[str, Any]:
+def get_flows(context: Context, _: Reader) -> Response:
     """Return the flows with their figures, without partitions."""
+    return context.answer("flows", lambda: flows_json(context))
+
+
+def flows_json(context: ServiceContext) -> dict[str, Any]:
+    """Return the flows with their figures, without partitions, as JSON types."""
     found = context.status()
     return {**found, "flows": [_without_partitions(one) for one in found["flows"]]}
 
@@ -94,16 +100,25 @@ def _without_partitions(flow: dict[str, Any]) -> dict[str, Any]:
 
 
 @router.get("/flows/{flow}", responses=answers(404))
-def get_flow(flow: FlowName, context: Context, _: Reader) -> dict[str, Any]:
+def get_flow(flow: FlowName, context: Context, _: Reader) -> Response:
     """Return a flow with its figures, without partitions."""
     context.summary(flow)
-    found = next(one for one in context.status()["flows"] if one["name"] == flow)
-    return {**_without_partitions(found), "count": len(found["partitions"])}
+
+    def made() -> dict[str, Any]:
+        found = next(one for one in context.status()["flows"] if one["name"] == flow)
+        return {**_without_partitions(found), "count": len(found["partitions"])}
+
+    return context.answer(("flow", flow), made)
 
 
 @router.get("/flows/{flow}/topics", responses=answers(404))
-def get_topics(flow: FlowName, context: Context, _: Reader) -> list[dict[str, Any]]:
+def get_topics(flow: FlowName, context: Context, _: Reader) -> Response:
     """Return the topics of a flow, those that are furthest behind first."""
+    context.summary(flow)
+    return context.answer(("topics", flow), lambda: _topics(context, flow))
+
+
+def _topics(context: ServiceContext, flow: str) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for one in context.summary(flow).partitions:
         names = {"topic": one.topic, "remote": one.remote}
@@ -127,7 +142,7 @@ def get_partitions(
     topic: TopicName = None,
     limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 1_000,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-) -> dict[str, Any]:
+) -> Response:
     """Return the partitions of a flow as `anabranch lag -o json` does, those that are furthest behind first."""
     context.summary(flow)
     return _lag(context, [context.flow(flow)], topic, limit, offset)
@@ -140,15 +155,18 @@ def get_lag(
     topic: TopicName = None,
     limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 1_000,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-) -> dict[str, Any]:
+) -> Response:
     """Return the partitions of all flows as `anabranch lag -o json` does, those that are furthest behind first."""
     return _lag(context, context.reading().view.flows, topic, limit, offset)
 
 
-def _lag(context: ServiceContext, flows: Any, topic: str | None, limit: int, offset: int) -> dict[str, Any]:
-    view = context.reading().view
-    rows = lag_rows(flows, view.statuses, view.now, topic)
-    return {**lag_json(rows[offset : offset + limit], view.now, sorted(view.failures)), "count": len(rows)}
+def _lag(context: ServiceContext, flows: Sequence[Flow], topic: str | None, limit: int, offset: int) -> Response:
+    def made() -> dict[str, Any]:
+        view = context.reading().view
+        rows = lag_rows(flows, view.statuses, view.now, topic)
+        return {**lag_json(rows[offset : offset + limit], view.now, sorted(view.failures)), "count": len(rows)}
+
+    return context.answer(("lag", tuple(flow.name for flow in flows), topic, limit, offset), made)
 
 
 @router.get("/flows/{flow}/groups", responses=answers(404))
@@ -173,9 +191,10 @@ def get_groups(flow: FlowName, context: Context, _: Reader) -> dict[str, Any]:
 
 
 @router.get("/flows/{flow}/readiness", responses=answers(404))
-def get_readiness(flow: FlowName, context: Context, _: Reader) -> dict[str, Any]:
+def get_readiness(flow: FlowName, context: Context, _: Reader) -> Response:
     """Return what a failover of a flow would leave behind now, and how many groups it could move exactly."""
-    return readiness(context.flow(flow), context.summary(flow), context.reading().view)
+    declared, one = context.flow(flow), context.summary(flow)
+    return context.answer(("readiness", flow), lambda: readiness(declared, one, context.reading().view))
 
 
 @router.get("/flows/{flow}/history", responses=answers(404))

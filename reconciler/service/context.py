@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 
 from reconciler.metrics.collect import Reading
 from reconciler.metrics.exporter import Exporter
 from reconciler.model.base.errors import Problem
+from reconciler.model.base.text import json_text
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.report.status.summary import FlowSummary
@@ -23,6 +24,8 @@ from reconciler.service.access import Caller, Tokens
 from reconciler.service.audit import AuditLog
 from reconciler.service.failures import RequestFailed, no_such
 from reconciler.service.history import History
+
+_MOST_ANSWERS = 200
 
 
 @dataclass
@@ -49,6 +52,7 @@ class ServiceContext:
     stopping: threading.Event = field(default_factory=threading.Event)
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
     _status: tuple[Reading, dict[str, Any]] | None = None
+    _answers: tuple[Reading, dict[Hashable, bytes]] | None = None
 
     def reading(self) -> Reading:
         """Return the newest reading.
@@ -76,6 +80,28 @@ class ServiceContext:
             known = reading, status_json(summaries, reading.view.now, sorted(reading.view.failures))
             self._status = known
         return known[1]
+
+    def answer(self, key: Hashable, make: Callable[[], Any]) -> Response:
+        """Return an answer as JSON, which is made once for each reading.
+
+        Args:
+            key: what is asked for; equal keys have equal answers.
+            make: returns the answer as JSON types.
+
+        Raises:
+            RequestFailed: as of `reading`.
+        """
+        reading = self.reading()
+        held = self._answers
+        if held is None or held[0] is not reading:
+            held = self._answers = reading, {}
+        body = held[1].get(key)
+        if body is None:
+            body = json_text(make()).encode()
+            # Each combination of parameters is a key: they must not fill the memory.
+            if len(held[1]) < _MOST_ANSWERS:
+                held[1][key] = body
+        return Response(body, media_type="application/json")
 
     def flow(self, name: str) -> Flow:
         """Return a declared flow.
@@ -133,7 +159,8 @@ class ServiceContext:
         return None if view is None else max(0.0, time.time() - view.now)
 
 
-def context_of(request: Request) -> ServiceContext:
+# The framework runs what is not async in a thread, which costs more than what these do.
+async def context_of(request: Request) -> ServiceContext:
     """Return the service that a request is for."""
     found: ServiceContext = request.app.state.context
     return found
@@ -142,7 +169,7 @@ def context_of(request: Request) -> ServiceContext:
 Context = Annotated[ServiceContext, Depends(context_of)]
 
 
-def reader_of(request: Request, context: Context) -> Caller:
+async def reader_of(request: Request, context: Context) -> Caller:
     """Return the caller.
 
     Raises:
@@ -160,7 +187,7 @@ def reader_of(request: Request, context: Context) -> Caller:
 Reader = Annotated[Caller, Depends(reader_of)]
 
 
-def operator_of(request: Request, context: Context, caller: Reader) -> Caller:
+async def operator_of(request: Request, context: Context, caller: Reader) -> Caller:
     """Return the caller of a change.
 
     Raises:

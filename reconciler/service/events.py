@@ -18,7 +18,7 @@ from fastapi.responses import StreamingResponse
 
 from reconciler.model.base.errors import Problem
 from reconciler.model.base.text import json_text
-from reconciler.service.api import get_flows
+from reconciler.service.api import flows_json
 from reconciler.service.context import Context, Reader, ServiceContext
 from reconciler.service.failures import RequestFailed, answers
 
@@ -36,7 +36,7 @@ _streams = threading.Semaphore(_MOST_STREAMS)
 )
 async def get_events(
     context: Context,
-    caller: Reader,
+    _: Reader,
     last: Annotated[
         str,
         Header(alias="Last-Event-ID", max_length=_LONGEST_ID, description="the id of the last change that was read"),
@@ -47,9 +47,7 @@ async def get_events(
         problem = Problem("AB737", "events", f"{_MOST_STREAMS} streams are open", "close some, or try again later")
         raise RequestFailed(HTTPStatus.TOO_MANY_REQUESTS, problem, {"Retry-After": "5"})
     after = int(last) if last.isascii() and last.isdecimal() else 0
-    return _Events(
-        _events(context, caller, after), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-    )
+    return _Events(_events(context, after), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 class _Events(StreamingResponse):
@@ -62,7 +60,7 @@ class _Events(StreamingResponse):
             _streams.release()
 
 
-async def _events(context: ServiceContext, caller: Reader, after: int) -> AsyncIterator[str]:
+async def _events(context: ServiceContext, after: int) -> AsyncIterator[str]:
     seen: object = None
     spoke = time.monotonic()
     yield "retry: 2000\n\n"
@@ -73,7 +71,7 @@ async def _events(context: ServiceContext, caller: Reader, after: int) -> AsyncI
         reading = context.exporter.reading
         if reading is not seen and reading is not None:
             seen, spoke = reading, time.monotonic()
-            yield _event("flows", get_flows(context, caller))
+            yield _event("flows", flows_json(context))
         elif time.monotonic() > spoke + _KEEP_ALIVE:
             spoke = time.monotonic()
             yield ": nothing new\n\n"

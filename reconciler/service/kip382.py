@@ -7,11 +7,11 @@ and not changed. Source: https://cwiki.apache.org/confluence/display/KAFKA/KIP-3
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from reconciler.metrics.exposition import OPENMETRICS, PLAIN, wants_openmetrics
@@ -19,6 +19,7 @@ from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
 from reconciler.report.status.states import FlowState
 from reconciler.service.access import Caller
+from reconciler.service.api import flows_json
 from reconciler.service.context import Context, Operator, Reader, ServiceContext
 from reconciler.service.failures import RequestFailed, answers, no_such
 from reconciler.service.steering import SteeringAction, as_json, steer
@@ -55,7 +56,7 @@ def get_clusters(context: Context, _: Reader) -> list[str]:
 
 
 @router.get("/status", responses=answers(503))
-def get_all_status(context: Context, _: Reader) -> dict[str, Any]:
+def get_all_status(context: Context, _: Reader) -> Response:
     """Return how each flow does."""
     return _status(context, context.topology.flows)
 
@@ -67,7 +68,7 @@ def get_all_metrics(request: Request, context: Context, _: Reader) -> StreamingR
 
 
 @router.get("/cluster/{cluster}/status", responses=answers(404, 503))
-def get_cluster_status(cluster: Alias, context: Context, _: Reader) -> dict[str, Any]:
+def get_cluster_status(cluster: Alias, context: Context, _: Reader) -> Response:
     """Return how the flows from and to a cluster do."""
     context.cluster(cluster)
     return _status(context, [flow for flow in context.topology.flows if cluster in (flow.source, flow.target)])
@@ -83,7 +84,7 @@ _ROUTE = "/from:{source}/to:{target}"
 
 
 @router.get(f"{_ROUTE}/status", responses=answers(404, 503))
-def get_route_status(source: Alias, target: Alias, context: Context, _: Reader) -> dict[str, Any]:
+def get_route_status(source: Alias, target: Alias, context: Context, _: Reader) -> Response:
     """Return how the flows from one cluster to another do."""
     return _status(context, _flows(context, source, target))
 
@@ -217,15 +218,14 @@ def _declared(of: str) -> RequestFailed:
     return RequestFailed(HTTPStatus.CONFLICT, problem)
 
 
-def _status(context: ServiceContext, flows: Any) -> dict[str, Any]:
-    names = {flow.name for flow in flows}
-    found = context.status()
-    shown = [
-        {name: value for name, value in one.items() if name != "partitions"}
-        for one in found["flows"]
-        if one["name"] in names
-    ]
-    return {**found, "flows": shown}
+def _status(context: ServiceContext, flows: Iterable[Flow]) -> Response:
+    names = frozenset(flow.name for flow in flows)
+
+    def made() -> dict[str, Any]:
+        found = flows_json(context)
+        return {**found, "flows": [one for one in found["flows"] if one["name"] in names]}
+
+    return context.answer(("route", names), made)
 
 
 def _metrics(request: Request, context: ServiceContext, only: Mapping[str, str] | None) -> StreamingResponse:

@@ -73,7 +73,7 @@ def serve(
         message = f"certificate and key cannot be used: {error.strerror or error}"
         remedy = "give a certificate chain and its private key, both as PEM"
         raise EnvironmentFault(Problem("AB739", str(tls.certificate if tls else ""), message, remedy)) from None
-    with _listening(address) as listener:
+    with listening(address) as listener:
         host = f"[{address.host}]" if ":" in address.host else address.host
         failures = context.exporter.look().failures.values()
         if refused := [error for error in failures if not isinstance(error, Unreachable)]:
@@ -102,9 +102,16 @@ def _config(context: ServiceContext, address: ListenAddress, tls: TlsFiles | Non
 
 
 @contextlib.contextmanager
-def _listening(address: ListenAddress) -> Iterator[socket.socket]:
+def listening(address: ListenAddress) -> Iterator[socket.socket]:
+    """Listen at an address while it is used as a context manager.
+
+    Raises:
+        OSError: the address cannot be listened at.
+    """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    with socket.socket(family) as listener:
+    # asyncio sends small answers at once only on sockets whose protocol is given: else each waits 40 ms for the delayed
+    # acknowledgement of the client.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(_BACKLOG)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from reconciler.metrics.server import ListenAddress
 from reconciler.model.base.errors import AnabranchError
 from reconciler.service.access import Caller, tokens_of
 from reconciler.service.audit import AuditLog
-from reconciler.service.server import TlsFiles, check_exposure
+from reconciler.service.server import TlsFiles, check_exposure, listening
 
 SECRET = "a-token-that-nobody-guesses"
 EVERYBODY = Caller("local", "read")
@@ -67,6 +68,13 @@ def test_others_need_tls_and_a_token(host: str, has_tls: bool, has_tokens: bool,
     with pytest.raises(AnabranchError, match="AB739") as error:
         check_exposure(ListenAddress(host, 1), tls, has_tokens)
     assert missing in str(error.value)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_small_answers_go_out_at_once(host: str) -> None:
+    """asyncio sets TCP_NODELAY on accepted sockets only where the listener's protocol is given."""
+    with listening(ListenAddress(host, 0)) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 def test_an_audit_log_that_cannot_be_written_stops_what_is_to_be_done(tmp_path: Path) -> None:
