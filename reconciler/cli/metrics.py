@@ -12,10 +12,11 @@ import typer
 from reconciler.cli.common import Files, load_topology, print_problems, say
 from reconciler.cli.log import ServiceLogFormat, opened
 from reconciler.cli.shared_options import Clusters
-from reconciler.model.base.errors import Unreachable, together
+from reconciler.model.base.errors import together
 
 if TYPE_CHECKING:
     from reconciler.metrics.exporter import Exporter
+    from reconciler.metrics.server import ListenAddress
 
 DEFAULT_LISTEN = "127.0.0.1:9404"
 _LARGEST_PORT = 65_535
@@ -47,7 +48,7 @@ def metrics(
     from reconciler.cli.patience import seconds_of
     from reconciler.metrics.exporter import Exporter
 
-    host, port = address_of(listen, DEFAULT_LISTEN)
+    address = address_of(listen, DEFAULT_LISTEN)
     every = None if drift_every is None else seconds_of(drift_every, "--drift-every")
     formats = formats_of(names)
     if not once:
@@ -58,7 +59,7 @@ def metrics(
         if once:
             _print_once(exporter)
         else:
-            _serve(exporter, host, port)
+            _serve(exporter, address)
     finally:
         exporter.close()
 
@@ -78,27 +79,24 @@ def _print_once(exporter: Exporter) -> None:
         raise typer.Exit(together(list(view.failures.values())).exit_code)
 
 
-def _serve(exporter: Exporter, host: str, port: int) -> None:
+def _serve(exporter: Exporter, address: ListenAddress) -> None:
     """Answer scrapes until SIGINT or SIGTERM.
 
     Raises:
         AnabranchError: a target refuses what no waiting mends, as a wrong password; one that is away is waited for.
     """
-    from reconciler.metrics.server import ListenAddress, MetricsServer
+    from reconciler.metrics.server import MetricsServer
 
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     try:
-        server = MetricsServer(exporter, ListenAddress(host, port))
+        server = MetricsServer(exporter, address)
     except OSError as error:
-        message = f"cannot be listened at: {error.strerror or error}; choose another address or port"
-        raise typer.BadParameter(message, param_hint="--listen") from None
+        raise not_listened_at(error) from None
     with server:
         say(f"metrics at {server.url}")
-        failures = exporter.look().failures.values()
-        if refused := [error for error in failures if not isinstance(error, Unreachable)]:
-            raise together(refused)
+        exporter.look_first()
         exporter.run(stopping)
 
 
@@ -119,8 +117,14 @@ def formats_of(names: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def address_of(listen: str, example: str) -> tuple[str, int]:
-    """Return the host and the port that `--listen` names.
+def not_listened_at(error: OSError) -> typer.BadParameter:
+    """Return the error that `--listen` names an address that cannot be had."""
+    message = f"cannot be listened at: {error.strerror or error}; choose another address or port"
+    return typer.BadParameter(message, param_hint="--listen")
+
+
+def address_of(listen: str, example: str) -> ListenAddress:
+    """Return the address that `--listen` names.
 
     Args:
         listen: its value.
@@ -129,9 +133,11 @@ def address_of(listen: str, example: str) -> tuple[str, int]:
     Raises:
         typer.BadParameter: it is no `HOST:PORT`.
     """
+    from reconciler.metrics.server import ListenAddress
+
     host, colon, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdecimal() and int(port) <= _LARGEST_PORT):
         message = f"expected HOST:PORT, as {example} or [::1]:9404; found {listen}"
         raise typer.BadParameter(message, param_hint="--listen")
-    return host, int(port)
+    return ListenAddress(host, int(port))

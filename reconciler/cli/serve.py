@@ -62,13 +62,12 @@ def serve(
     from reconciler.cli.metrics import address_of, formats_of
     from reconciler.cli.patience import seconds_of
     from reconciler.metrics.exporter import Exporter
-    from reconciler.metrics.server import ListenAddress
     from reconciler.service.audit import AuditLog
     from reconciler.service.context import ServiceContext
     from reconciler.service.history import History
     from reconciler.service.server import check_exposure
 
-    address = ListenAddress(*address_of(listen, DEFAULT_LISTEN))
+    address = address_of(listen, DEFAULT_LISTEN)
     tls = _tls(tls_certificate, tls_key)
     every, formats = seconds_of(drift_every, "--drift-every"), formats_of(names)
     opened(log_format)
@@ -84,13 +83,13 @@ def serve(
 
 
 def _serve(context: ServiceContext, address: ListenAddress, tls: TlsFiles | None) -> None:
+    from reconciler.cli.metrics import not_listened_at
     from reconciler.service.server import serve as serve_http
 
     try:
         serve_http(context, address, tls, lambda url: say(f"serving at {url}"))
     except OSError as error:
-        message = f"cannot be listened at: {error.strerror or error}; choose another address or port"
-        raise typer.BadParameter(message, param_hint="--listen") from None
+        raise not_listened_at(error) from None
 
 
 def _warn(error: AnabranchError) -> None:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from reconciler.metrics import collect, mirrormaker, table
 from reconciler.metrics.exposition import Samples, labelled, text, with_labels
 from reconciler.metrics.observed import Observer
-from reconciler.model.base.errors import AnabranchError
+from reconciler.model.base.errors import AnabranchError, Unreachable, together
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.drift import Drift
 from reconciler.operate.drifting import DriftOptions, drift
@@ -102,6 +102,16 @@ class Exporter:
         self._on_look(reading)
         self._report(view.failures.values())
         return view
+
+    def look_first(self) -> None:
+        """Read the status topics once; targets that are away will be asked again.
+
+        Raises:
+            AnabranchError: a target refuses what no waiting mends, as a wrong password.
+        """
+        failures = self.look().failures.values()
+        if refused := [error for error in failures if not isinstance(error, Unreachable)]:
+            raise together(refused)
 
     def look_for_drift(self, *, now: bool = False) -> None:
         """Compare the targets with what was applied, where that is due, or `now`.

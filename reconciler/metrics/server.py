@@ -22,6 +22,15 @@ class ListenAddress(NamedTuple):
     host: str
     port: int
 
+    @property
+    def family(self) -> socket.AddressFamily:
+        """The address family of the host."""
+        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
+
+    def authority(self, port: int) -> str:
+        """Return host and port as a URL has them; the port is the one that was taken."""
+        return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
+
 
 class MetricsServer:
     """Serves an exporter's metrics while it is used as a context manager; it listens from when it is made.
@@ -40,8 +49,7 @@ class MetricsServer:
     def __init__(self, exporter: Exporter, address: ListenAddress) -> None:
         self._server = _Server(address, exporter)
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        self.url = f"http://{host}:{self._server.server_address[1]}/metrics"
+        self.url = f"http://{address.authority(int(self._server.server_address[1]))}/metrics"
 
     def __enter__(self) -> MetricsServer:
         self._thread.start()
@@ -58,7 +66,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: ListenAddress, exporter: Exporter) -> None:
         self.exporter = exporter
-        self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        self.address_family = address.family
         super().__init__(address, _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -29,6 +30,8 @@ _MOST_ROWS = 10_000
 
 FlowName = Annotated[str, Path(max_length=_LONGEST_NAME, description="name of a flow")]
 TopicName = Annotated[str | None, Query(max_length=_LONGEST_NAME, description="original or remote topic")]
+Limit = Annotated[int, Query(ge=1, le=_MOST_ROWS)]
+Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 _DENIED = (401, 422, 503)
 
 
@@ -140,8 +143,8 @@ def get_partitions(
     context: Context,
     _: Reader,
     topic: TopicName = None,
-    limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 1_000,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    limit: Limit = 1_000,
+    offset: Offset = 0,
 ) -> Response:
     """Return the partitions of a flow as `anabranch lag -o json` does, those that are furthest behind first."""
     context.summary(flow)
@@ -153,8 +156,8 @@ def get_lag(
     context: Context,
     _: Reader,
     topic: TopicName = None,
-    limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 1_000,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    limit: Limit = 1_000,
+    offset: Offset = 0,
 ) -> Response:
     """Return the partitions of all flows as `anabranch lag -o json` does, those that are furthest behind first."""
     return _lag(context, context.reading().view.flows, topic, limit, offset)
@@ -214,7 +217,7 @@ def get_history(flow: FlowName, context: Context, _: Reader) -> dict[str, list[A
 @router.get("/changes")
 def get_changes(context: Context, _: Reader, after: Annotated[int, Query(ge=0, le=2**53)] = 0) -> list[dict[str, Any]]:
     """Return how flows changed since this process began, the newest last; at most 500."""
-    return [one.to_json() for one in context.history.changes(after)]
+    return [asdict(one) for one in context.history.changes(after)]
 
 
 @router.get("/drift", responses=answers(429, 502))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from fastapi import FastAPI, Response
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,7 +20,7 @@ from reconciler.service.failures import RequestFailed, answers, failure, install
 
 _MOST_BYTES = 1_000_000
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-CONTENT_SECURITY_POLICY = (
+_CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
@@ -97,7 +97,7 @@ class _Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
-                headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+                headers.setdefault("Content-Security-Policy", _CONTENT_SECURITY_POLICY)
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
@@ -107,7 +107,7 @@ class _Guard:
             await self._refuse(scope, receive, send_with_headers, "Host", "it is no name of this machine's loopback")
             return
         origin = headers.get("origin")
-        if origin is not None and scope["method"] not in _SAFE_METHODS and urlsplit(origin).netloc != host:
+        if origin is not None and scope["method"] not in _SAFE_METHODS and _split(origin).netloc != host:
             await self._refuse(
                 scope, receive, send_with_headers, "Origin", "the request comes from a page of another site"
             )
@@ -137,10 +137,15 @@ def _bounded(receive: Receive) -> Receive:
 
 def _name_in(host: str) -> str:
     """Return the name in a `Host` header; empty where it has none."""
+    return _split(f"//{host}").hostname or ""
+
+
+def _split(url: str) -> SplitResult:
+    """Return the parts of a URL; none of what is no URL, as `http://[::1`."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(url)
     except ValueError:
-        return ""
+        return SplitResult("", "", "", "", "")
 
 
 def is_loopback(host: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -82,7 +81,11 @@ class ServiceContext:
         return known[1]
 
     def answer(self, key: Hashable, make: Callable[[], Any]) -> Response:
-        """Return an answer as JSON, which is made once for each reading.
+        """Return an answer as JSON; see `body`."""
+        return Response(self.body(key, make), media_type="application/json")
+
+    def body(self, key: Hashable, make: Callable[[], Any]) -> bytes:
+        """Return the body of an answer as JSON, which is made once for each reading.
 
         Args:
             key: what is asked for; equal keys have equal answers.
@@ -101,7 +104,7 @@ class ServiceContext:
             # Each combination of parameters is a key: they must not fill the memory.
             if len(held[1]) < _MOST_ANSWERS:
                 held[1][key] = body
-        return Response(body, media_type="application/json")
+        return body
 
     def flow(self, name: str) -> Flow:
         """Return a declared flow.
@@ -152,11 +155,6 @@ class ServiceContext:
             yield
         finally:
             lock.release()
-
-    def age(self) -> float | None:
-        """Return the seconds since the newest reading; None before the first one."""
-        view = self.exporter.view
-        return None if view is None else max(0.0, time.time() - view.now)
 
 
 # The framework runs what is not async in a thread, which costs more than what these do.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -67,17 +68,17 @@ async def _events(context: ServiceContext, after: int) -> AsyncIterator[str]:
     while not context.stopping.is_set():
         for change in context.history.changes(after):
             after = change.number
-            yield _event("change", change.to_json(), str(after))
+            yield _event("change", json_text(asdict(change)), str(after))
         reading = context.exporter.reading
         if reading is not seen and reading is not None:
             seen, spoke = reading, time.monotonic()
-            yield _event("flows", flows_json(context))
+            yield _event("flows", context.body("flows", lambda: flows_json(context)).decode())
         elif time.monotonic() > spoke + _KEEP_ALIVE:
             spoke = time.monotonic()
             yield ": nothing new\n\n"
         await asyncio.sleep(_TICK)
 
 
-def _event(kind: str, data: Mapping[str, Any], number: str = "") -> str:
-    # JSON in one line: names from clusters cannot end an event.
-    return f"event: {kind}\n{f'id: {number}{chr(10)}' if number else ''}data: {json_text(data)}\n\n"
+def _event(kind: str, data: str, number: str = "") -> str:
+    # JSON has no line breaks of its own: names from clusters cannot end an event.
+    return f"event: {kind}\n{f'id: {number}{chr(10)}' if number else ''}data: {data}\n\n"

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.metrics.collect import Reading
 from reconciler.report.status.summary import FlowSummary
@@ -55,17 +55,6 @@ class FlowChange:
     was: str | None
     state: str
     message: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON types."""
-        return {
-            "number": self.number,
-            "time": self.time,
-            "flow": self.flow,
-            "was": self.was,
-            "state": self.state,
-            "message": self.message,
-        }
 
 
 class History:

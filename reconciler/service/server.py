@@ -14,7 +14,7 @@ from typing import NamedTuple
 import uvicorn
 
 from reconciler.metrics.server import ListenAddress
-from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem, Unreachable, together
+from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.service.app import application, is_loopback
 from reconciler.service.context import ServiceContext
 
@@ -74,11 +74,8 @@ def serve(
         remedy = "give a certificate chain and its private key, both as PEM"
         raise EnvironmentFault(Problem("AB739", str(tls.certificate if tls else ""), message, remedy)) from None
     with listening(address) as listener:
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        failures = context.exporter.look().failures.values()
-        if refused := [error for error in failures if not isinstance(error, Unreachable)]:
-            raise together(refused)
-        announce(f"{'https' if tls else 'http'}://{host}:{listener.getsockname()[1]}")
+        context.exporter.look_first()
+        announce(f"{'https' if tls else 'http'}://{address.authority(listener.getsockname()[1])}")
         reader = threading.Thread(target=context.exporter.run, args=(context.stopping,), name="reader", daemon=True)
         reader.start()
         server.run([listener])
@@ -108,10 +105,9 @@ def listening(address: ListenAddress) -> Iterator[socket.socket]:
     Raises:
         OSError: the address cannot be listened at.
     """
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     # asyncio sends small answers at once only on sockets whose protocol is given: else each waits 40 ms for the delayed
     # acknowledgement of the client.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    with socket.socket(address.family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(_BACKLOG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal
 
 from reconciler.model.base.errors import AnabranchError
@@ -66,9 +67,7 @@ def as_json(found: Sequence[Steered]) -> list[dict[str, Any]]:
     return [
         {
             "flow": one.flow.name,
-            "scopes": [
-                {"flow": scope.flow, "topic": scope.topic, "partition": scope.partition} for scope in one.scopes
-            ],
+            "scopes": [asdict(scope) for scope in one.scopes],
             "tasks": one.live,
             "unconfirmed": one.unconfirmed,
         }

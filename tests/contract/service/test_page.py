@@ -18,14 +18,12 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState
-from tests.contract.service.test_serve import of_running
-from tests.support.clusters.kafka import create
+from tests.contract.service.test_serve import TOKEN, prepared
 from tests.support.commands.serving import ready, serving
-from tests.support.replicator.copying import REMOTE, Running, all_running, fill, spec_of
+from tests.support.replicator.copying import Running, all_running
 from tests.support.replicator.reporting import Reporting, declared
 
 MILLISECONDS = 300_000
-TOKEN = "a-token-that-nobody-guesses"
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +105,7 @@ def test_every_state_is_told_by_its_text(
                 expect(page.locator("main")).to_contain_text("No flow <img src=x onerror=alert(1)> is shown")
         with opened(browser, service.url, faults) as page:
             expect(flow_row(page)).to_contain_text("lost")
-    # Drift is not compared while a target is away: the service says so with 503, which a browser logs.
+    # Drift is not compared while a target is away: the answer is 503, which a browser logs.
     assert [one for one in faults if "503" not in one] == []
 
 
@@ -121,11 +119,7 @@ def test_a_flow_is_paused_and_resumed_by_hand(
     *,
     browser: Browser,
 ) -> None:
-    create(source_cluster, topic_name, 2)
-    create(target_cluster, f"east.{topic_name}", 2, REMOTE)
-    fill(source_cluster, topic_name, 100, 2)
-    spec = spec_of(source, target, topic_name)
-    file = of_running(tmp_path, source, target)
+    spec, file = prepared(tmp_path, source_cluster, target_cluster, (source, target), topic_name)
     faults: list[str] = []
     with Running(spec) as copying, serving(file, "--operate") as service:
         copying.wait(lambda status: all_running(status.partitions))

@@ -16,6 +16,7 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.embedded.certificates import Authority
 from reconciler.model.declared.cluster import Cluster
+from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState
 from tests.support.clusters.kafka import create
 from tests.support.commands.command import anabranch
@@ -24,7 +25,7 @@ from tests.support.replicator.copying import REMOTE, Running, all_running, fill,
 from tests.support.replicator.reporting import HOSTILE, Reporting, declared
 from tests.support.waiting import eventually
 
-TOKEN = "a-token-that-nobody-guesses"
+TOKEN = "0123456789abcdef-of-tests"
 
 
 def of_running(folder: Path, source: Cluster, target: Cluster) -> Path:
@@ -42,6 +43,20 @@ def of_running(folder: Path, source: Cluster, target: Cluster) -> Path:
         encoding="utf-8",
     )
     return path
+
+
+def prepared(
+    folder: Path,
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    names: tuple[Cluster, Cluster],
+    topic: str,
+) -> tuple[FlowSpec, Path]:
+    """Make a topic of two partitions with records, its copy, and the file of the flow that `Running` copies."""
+    create(source_cluster, topic, 2)
+    create(target_cluster, f"east.{topic}", 2, REMOTE)
+    fill(source_cluster, topic, 100, 2)
+    return spec_of(*names, topic), of_running(folder, *names)
 
 
 def test_two_services_agree_with_status_and_one_is_killed(
@@ -73,11 +88,7 @@ def test_a_real_task_is_paused_and_goes_on_and_does_not_notice_a_kill(
     target: Cluster,
     topic_name: str,
 ) -> None:
-    create(source_cluster, topic_name, 2)
-    create(target_cluster, f"east.{topic_name}", 2, REMOTE)
-    fill(source_cluster, topic_name, 100, 2)
-    spec = spec_of(source, target, topic_name)
-    file = of_running(tmp_path, source, target)
+    spec, file = prepared(tmp_path, source_cluster, target_cluster, (source, target), topic_name)
     audit = tmp_path / "audit"
     with Running(spec) as copying, serving(file, "--operate", "--audit-log", str(audit), ends=-9) as service:
         copying.wait(lambda status: all_running(status.partitions))

@@ -16,18 +16,18 @@ from reconciler.service.access import Caller, tokens_of
 from reconciler.service.audit import AuditLog
 from reconciler.service.server import TlsFiles, check_exposure, listening
 
-SECRET = "a-token-that-nobody-guesses"
-EVERYBODY = Caller("local", "read")
+SECRET = "0123456789abcdef-of-tests"
+LOCAL = Caller("local", "read")
 
 
 def test_a_token_has_a_role_and_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OPS", SECRET)
     (tmp_path / "token").write_text(f"{SECRET}2\n")
-    tokens = tokens_of(["operate:ops=env:OPS", f"read=file:{tmp_path}/token"], EVERYBODY)
+    tokens = tokens_of(["operate:ops=env:OPS", f"read=file:{tmp_path}/token"], LOCAL)
     assert tokens.caller(f"Bearer {SECRET}") == Caller("ops", "operate")
     assert tokens.caller(f"bearer {SECRET}2") == Caller("read", "read")
     assert [tokens.caller(one) for one in (None, "", "Bearer ", f"Bearer {SECRET}3", SECRET)] == [None] * 5
-    assert tokens_of([], EVERYBODY).caller(None) == EVERYBODY
+    assert tokens_of([], LOCAL).caller(None) == LOCAL
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def test_a_token_has_a_role_and_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_what_is_no_token_is_refused_and_not_shown(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHORT", "hunter2")
     with pytest.raises(AnabranchError, match=r"AB732|AB304") as error:
-        tokens_of([option], EVERYBODY)
+        tokens_of([option], LOCAL)
     assert SECRET not in str(error.value) and "hunter2" not in str(error.value)
 
 
 def test_two_callers_with_one_token_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPS", SECRET)
     with pytest.raises(AnabranchError, match="AB732"):
-        tokens_of(["read=env:OPS", "operate=env:OPS"], EVERYBODY)
+        tokens_of(["read=env:OPS", "operate=env:OPS"], LOCAL)
 
 
 @pytest.mark.parametrize(

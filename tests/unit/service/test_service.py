@@ -261,7 +261,7 @@ def test_names_of_this_machine_are_taken(ask: Ask, host: str) -> None:
 
 def test_pages_of_other_sites_change_nothing(ask: Ask) -> None:
     client = ask(role="operate")
-    for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:1", "http://[::1"):
         found = client.put("/api/v1/log-level", headers={"Origin": origin}, json={"rooms": "wire"})
         assert (found.status_code, found.json()["problems"][0]["where"]) == (403, "Origin")
     own = client.put("/api/v1/log-level", headers={"Origin": "http://127.0.0.1"}, json={"rooms": "wire"})
