@@ -3,67 +3,24 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
-import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState
 from tests.contract.service.test_serve import TOKEN, prepared
+from tests.support.commands.browsing import assert_accessible, opened
 from tests.support.commands.serving import ready, serving
 from tests.support.replicator.copying import Running, all_running
 from tests.support.replicator.reporting import Reporting, declared
-
-MILLISECONDS = 300_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    binary = shutil.which("chromium")
-    if binary is None:
-        pytest.skip("no chromium on PATH: it is in the Debian package of that name")
-    with sync_playwright() as playwright:
-        one = playwright.chromium.launch(
-            executable_path=binary, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
-        yield one
-        one.close()
-
-
-@contextmanager
-def opened(browser: Browser, url: str, faults: list[str], **options: Any) -> Iterator[Page]:
-    """Open the page; what it logs as an error, and what it asks of other hosts, is in `faults`."""
-    context = browser.new_context(**options)
-    context.set_default_timeout(MILLISECONDS)
-    expect.set_options(timeout=MILLISECONDS)
-    page = context.new_page()
-    page.on("console", lambda one: faults.append(one.text) if one.type in ("error", "warning") else None)
-    page.on("pageerror", lambda one: faults.append(str(one)))
-    page.on("dialog", lambda one: faults.append(one.message))
-    host = urlsplit(url).netloc
-    page.on("request", lambda one: faults.append(one.url) if urlsplit(one.url).netloc not in (host, "") else None)
-    page.goto(url)
-    yield page
-    context.close()
 
 
 def flow_row(page: Page) -> Locator:
     """Return the row of the flow; drift may name it as well, of topics that other tests have made at the target."""
     return page.get_by_role("region", name="Flows").get_by_role("row").filter(has_text="east-west")
-
-
-def assert_accessible(page: Page) -> None:
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
 
 
 def test_every_state_is_told_by_its_text(

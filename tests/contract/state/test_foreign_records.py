@@ -24,8 +24,10 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import syncs_topic
 from reconciler.model.names.topic_names import HEARTBEATS
+from reconciler.model.recorded.pauses import PauseScope
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import driver
+from reconciler.state import control
 from reconciler.state.journals import home, strangers
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import Journals, JournalTopic, own
@@ -143,6 +145,9 @@ def test_commands_and_tasks_go_on(scene: Scene) -> None:
         running.wait()
         records = Ownership(spec.target, spec.topology).read()
         offsets = scene.poison()
+        # The task has passed over all of it before a command begins to listen: it says in this process what it meets.
+        end = control.resume(spec.target, spec.topology, [PauseScope(spec.flow.name)])
+        running.wait(lambda status: status.heard >= end)
         # Nothing of it has changed what is ours, under its own keys neither.
         assert Ownership(spec.target, spec.topology).read() == records
         for command, said, journal in (

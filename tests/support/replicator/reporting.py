@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,8 +41,32 @@ flows:
     return path
 
 
+@contextmanager
+def posted_again_and_again(writer: StatusWriter, made: Callable[[], Iterable[TaskStatus]]) -> Iterator[None]:
+    """Post statuses twice a second, as tasks do once; the first ones are stored when the block begins."""
+    stopping = threading.Event()
+
+    def post(seconds: float | None = None) -> None:
+        for status in made():
+            writer.post(status)
+        writer.flush(seconds)
+
+    def go_on() -> None:
+        while not stopping.wait(0.5):
+            post(1.0)
+
+    post()
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
 class Reporting:
-    """Posts the status of a made-up task every second, as a task does."""
+    """Posts the status of a made-up task, as a task does."""
 
     def __init__(self, file: Path) -> None:
         topology = operate.load([file])
@@ -58,8 +84,7 @@ class Reporting:
         now = time.time()
         groups = (SyncedGroup("late", now - 900, "AB621"), SyncedGroup("<b>app</b>", now))
         LookWriter(west, topology.name, "east-west").write(LastLook(now, 1, groups))
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._post)
+        self._posting = posted_again_and_again(self._writer, lambda: [self._status()])
 
     def _status(self) -> TaskStatus:
         process = TaskProcess(90_000_000, 3, (1_000, *[0] * 15), 4_000)
@@ -68,17 +93,9 @@ class Reporting:
             self.partitions, process=process, since=time.time() - 60,
         )  # fmt: skip
 
-    def _post(self) -> None:
-        while not self._stopping.wait(0.5):
-            self._writer.post(self._status())
-            self._writer.flush(1.0)
-
     def __enter__(self) -> Reporting:
-        self._writer.post(self._status())
-        self._writer.flush()
-        self._thread.start()
+        self._posting.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
+        self._posting.__exit__(None, None, None)

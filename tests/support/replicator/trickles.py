@@ -147,11 +147,15 @@ class Line:
         monkeypatch.setattr(FastPath, "run", boarded)
         monkeypatch.setattr(Sender, "send_fast", sent)
 
-    def await_records(self, more: int = 100) -> None:
-        """Wait until so many more records were sent by express than now."""
-        records = self.records.total() + more
+    def await_records(self, more: int = 100, run: str = "") -> None:
+        """Wait until so many more records were sent by express than now: by a run, or by all if none is named."""
+
+        def sent() -> int:
+            return self.records[run] if run else self.records.total()
+
+        records = sent() + more
         deadline = time.monotonic() + SECONDS
-        while self.records.total() < records:
+        while sent() < records:
             assert time.monotonic() < deadline, f"no express goes: {self.boardings}, {self.records}"
             time.sleep(0.01)
 

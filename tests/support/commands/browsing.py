@@ -1,0 +1,35 @@
+"""The page of `anabranch serve` in a real browser, as tests open and inspect it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+MILLISECONDS = 300_000
+
+
+@contextmanager
+def opened(browser: Browser, url: str, faults: list[str], **options: Any) -> Iterator[Page]:
+    """Open the page; what it logs as an error, and what it asks of other hosts, is in `faults`."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(MILLISECONDS)
+    expect.set_options(timeout=MILLISECONDS)
+    page = context.new_page()
+    page.on("console", lambda one: faults.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda one: faults.append(str(one)))
+    page.on("dialog", lambda one: faults.append(one.message))
+    host = urlsplit(url).netloc
+    page.on("request", lambda one: faults.append(one.url) if urlsplit(one.url).netloc not in (host, "") else None)
+    page.goto(url)
+    yield page
+    context.close()
+
+
+def assert_accessible(page: Page) -> None:
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
