@@ -28,6 +28,9 @@ light.use()
 # This repository is a Pulumi project: where there is a `pulumi`, every apply from here would take it.
 os.environ["ANABRANCH_PROVISIONER"] = "direct"
 
+# Commands of tests have no terminal, where their logs would be JSON: tests read what people read.
+os.environ["ANABRANCH_LOG_FORMAT"] = "text"
+
 # What takes longest, in this order: begun last, one process would work at it alone while the others are done.
 LONGEST = (
     "integration/replicator/test_kills.py",

@@ -31,14 +31,12 @@ if TYPE_CHECKING:
     from reconciler.report.status.summary import FlowSummary
 
 LogFormatOf = Literal["text", "json"]
+FORMAT_VARIABLE = "ANABRANCH_LOG_FORMAT"
 LogFormat = Annotated[
-    LogFormatOf, typer.Option("--log-format", help="How each line on stderr is written: text, or a JSON object.")
-]
-
-ServiceLogFormat = Annotated[
     LogFormatOf | None,
     typer.Option(
         "--log-format",
+        envvar=FORMAT_VARIABLE,
         help="How each line on stderr is written: text, or a JSON object. Default: text on a terminal, else json.",
     ),
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_problems, say
-from reconciler.cli.log import ServiceLogFormat, opened
+from reconciler.cli.log import LogFormat, opened
 from reconciler.cli.shared_options import Clusters
 from reconciler.model.base.errors import together
 
@@ -42,7 +42,7 @@ def metrics(
         str | None,
         typer.Option("--drift-every", metavar="DURATION", help="Also look for drift, as often as that (10min)."),
     ] = None,
-    log_format: ServiceLogFormat = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Serve the metrics of all flows for Prometheus, or print them once. Reads the status topics alone."""
     from reconciler.cli.patience import seconds_of

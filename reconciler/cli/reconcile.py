@@ -28,7 +28,7 @@ def reconcile(
         bool, typer.Option("--once", help="Look once and end: with 1 where anything could not be done.")
     ] = False,
     wait: Wait = None,
-    log_format: LogFormat = "text",
+    log_format: LogFormat = None,
 ) -> None:
     """Follow originals as replicate does beside copying: new topics, partitions, settings, ACLs. Deletes no topics."""
     from reconciler.operate.flows.following import growing

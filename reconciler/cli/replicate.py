@@ -65,7 +65,7 @@ def replicate(
         ),
     ] = True,
     wait: Wait = None,
-    log_format: LogFormat = "text",
+    log_format: LogFormat = None,
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
     from reconciler.checkpoints.service.service import looking_after_groups

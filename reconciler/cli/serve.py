@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_problems, say
-from reconciler.cli.log import ServiceLogFormat, begin_logging, opened
+from reconciler.cli.log import LogFormat, begin_logging, opened
 from reconciler.cli.shared_options import Clusters
 from reconciler.operate.targets import InvalidArgument
 
@@ -56,7 +56,7 @@ def serve(
         str,
         typer.Option("--drift-every", metavar="DURATION", help="How often targets are compared with the last apply."),
     ] = "10min",
-    log_format: ServiceLogFormat = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Serve status, metrics and a page over HTTP. Its state is what the clusters hold: end it at any moment."""
     from reconciler.cli.metrics import address_of, formats_of

@@ -32,14 +32,26 @@ def state_apart(plan: Plan) -> Plan:
 
 
 def refuse_when_moved_on(shown: Plan, now: Plan) -> None:
-    """Refuse to carry out anything that was not shown.
+    """Refuse to carry out anything that was not shown; warnings and notices may change.
 
     Raises:
-        Refused: AB407, the clusters have changed since the plan was shown.
+        Refused: AB407, the clusters have changed since the plan was shown; each difference is a problem.
     """
-    if shown != now:
-        message = "the clusters changed while the plan was read"
-        raise Refused(Problem("AB407", "", message, "run it again and read the new plan"))
+    from reconciler.plan.findings.moved import moved
+    from reconciler.report.plan.to_json import plan_json
+
+    if _without_notices(shown) == _without_notices(now):
+        return
+    message, remedy = "the clusters changed while the plan was read", "run it again and read the new plan"
+    differences = moved(plan_json(shown), plan_json(now))
+    messages = [f"{message}: {one}" for one in differences] or [message]
+    raise Refused([Problem("AB407", "", one, remedy) for one in messages])
+
+
+def _without_notices(plan: Plan) -> Plan:
+    """Return a plan without warnings and notices."""
+    clusters = tuple(replace(cluster, left_alone=(), warnings=()) for cluster in plan.clusters)
+    return replace(plan, clusters=clusters, notices=())
 
 
 def refuse_while_copied(topology: Topology, plan: Plan, declared: Mapping[str, str]) -> None:

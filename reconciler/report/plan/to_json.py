@@ -23,6 +23,7 @@ from reconciler.model.planning.steps import (
     PlannedFlow,
     RevokeAcl,
     Step,
+    TopicChange,
 )
 from reconciler.model.recorded.declaration import Declared
 from reconciler.report.text.words import acl_reason
@@ -44,7 +45,8 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
     Each step has an `action` and what belongs to it:
     `create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`, `record-ownership`, `delete-topic` and
-    `forget-topic` have a `topic`; `grant-acl` and `revoke-acl` have the `acl` in words, and its parts.
+    `forget-topic` have a `topic`, and its `topic_id` where another one is left alone; `grant-acl` and `revoke-acl`
+    have the `acl` in words, and its parts.
     """
     return {
         "format": FORMAT,
@@ -137,6 +139,8 @@ def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, Removal):
         return values | _removal(step)
     values |= _origin(step.topic)
+    if isinstance(step, TopicChange):
+        values |= {"topic_id": step.topic_id}
     match step:
         case CreateTopic(topic):
             values |= {

@@ -90,6 +90,8 @@ def of_partition(flow: str, partition: PartitionStatus) -> Event:
         "partition": partition.partition,
         "remote": partition.remote,
         "state": partition.state.value,
+        "position": partition.position,
+        "end": partition.end,
         "code": partition.reason.code if partition.reason else None,
     }
     return Event(f"{partition.remote}/{partition.partition} {partition.state}{reason}", level, flow, fields)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import common
-from reconciler.cli.log import FlowLog, opened
+from reconciler.cli.log import FORMAT_VARIABLE, FlowLog, opened
 from reconciler.cli.main import main
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
@@ -136,14 +136,21 @@ def test_on_a_terminal_flows_stay_in_place_and_other_words_stand_above(monkeypat
     assert not any("running" in line for line in shown)
 
 
+@pytest.mark.parametrize("options", [["--log-format", "json"], []])
 @pytest.mark.parametrize("command", ["replicate", "reconcile"])
 def test_what_ends_a_command_is_in_its_log(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str,
+    options: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # It is no terminal that it writes to.
+    monkeypatch.delenv(FORMAT_VARIABLE)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     file = tmp_path / "both.yaml"
     file.write_text(DECLARED)
-    assert main([command, str(file), "--log-format", "json"]) == 6
+    assert main([command, str(file), *options]) == 6
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert {(one["level"], one.get("code")) for one in said if one["level"] == "ERROR"} == {("ERROR", "AB310")}
     # The next command in the same process has none.

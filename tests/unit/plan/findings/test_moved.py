@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from reconciler.cli.main import main
-from reconciler.model.base.errors import DeclaredInputError
-from reconciler.model.planning.steps import Plan
+from reconciler.model.base.errors import DeclaredInputError, Refused
+from reconciler.model.planning.steps import CreateTopic, Notice, Plan, RecordOwnership
+from reconciler.operate.carrying import refuse_when_moved_on
 from reconciler.plan.findings.moved import moved
 from reconciler.report.plan.file import read_plan, write_plan
 from reconciler.report.plan.to_json import plan_json
@@ -60,6 +61,30 @@ def test_what_a_plan_only_tells_does_not_count() -> None:
     (part,) = made.clusters
     flows = tuple(replace(one, offsets_reason="another", topics=9) for one in part.flows)
     assert differences(made, replace(made, clusters=(replace(part, warnings=(), flows=flows),))) == ()
+
+
+def test_a_topic_made_anew_meanwhile_is_another_one_whoever_reviewed_the_plan() -> None:
+    def adopted(topic_id: str) -> Plan:
+        made = plan()
+        (part,) = made.clusters
+        created = next(step for step in part.steps if isinstance(step, CreateTopic))
+        return replace(made, clusters=(replace(part, steps=(RecordOwnership(created.topic, topic_id, "adopted"),)),))
+
+    said = "eu-west: record-ownership us-east.orders: topic_id was A, is B"
+    assert differences(adopted("A"), adopted("B")) == (said,)
+    with pytest.raises(Refused, match=f"changed while the plan was read: {said}"):
+        refuse_when_moved_on(adopted("A"), adopted("B"))
+    refuse_when_moved_on(adopted("A"), adopted("A"))
+
+
+def test_while_somebody_reads_a_plan_what_it_only_tells_may_change_and_nothing_else() -> None:
+    made = plan()
+    (part,) = made.clusters
+    told = replace(part, warnings=(Notice("orders", "is slow"),), left_alone=(Notice("users", "is ours"),))
+    refuse_when_moved_on(made, replace(made, clusters=(told,), notices=(Notice("us-east", "is away"),)))
+    flows = tuple(replace(one, offsets_reason="another") for one in part.flows)
+    with pytest.raises(Refused, match="the clusters changed while the plan was read — run it again"):
+        refuse_when_moved_on(made, replace(made, clusters=(replace(part, flows=flows),)))
 
 
 def test_a_file_gives_back_what_was_written(tmp_path: Path) -> None:
