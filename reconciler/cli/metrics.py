@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,10 +14,11 @@ import typer
 from reconciler.cli.common import Files, load_topology, print_problems, say
 from reconciler.cli.log import LogFormat, opened
 from reconciler.cli.shared_options import Clusters
-from reconciler.model.base.errors import together
+from reconciler.model.base.errors import AnabranchError, together
 
 if TYPE_CHECKING:
     from reconciler.metrics.exporter import Exporter
+    from reconciler.metrics.otlp import OtlpPusher
     from reconciler.metrics.server import ListenAddress
 
 DEFAULT_LISTEN = "127.0.0.1:9404"
@@ -42,6 +45,13 @@ def metrics(
         str | None,
         typer.Option("--drift-every", metavar="DURATION", help="Also look for drift, as often as that (10min)."),
     ] = None,
+    otlp: Annotated[
+        str | None,
+        typer.Option("--otlp", metavar="URL", help="Also push them to an OpenTelemetry collector (OTLP over HTTP)."),
+    ] = None,
+    otlp_every: Annotated[
+        str, typer.Option("--otlp-every", metavar="DURATION", help="How often they are pushed.")
+    ] = "30s",
     log_format: LogFormat = None,
 ) -> None:
     """Serve the metrics of all flows for Prometheus, or print them once. Reads the status topics alone."""
@@ -51,15 +61,19 @@ def metrics(
     address = address_of(listen, DEFAULT_LISTEN)
     every = None if drift_every is None else seconds_of(drift_every, "--drift-every")
     formats = formats_of(names)
+    if once and otlp is not None:
+        message = "--once prints the metrics, and pushes none"
+        raise typer.BadParameter(message, param_hint="--otlp")
+    make_pusher = None if otlp is None else _pushing(otlp, seconds_of(otlp_every, "--otlp-every"))
     if not once:
         opened(log_format)
     topology = load_topology(files)
-    exporter = Exporter(topology, clusters or (), formats, every, warn=lambda error: print_problems(error.problems))
+    exporter = Exporter(topology, clusters or (), formats, every, warn=_warn)
     try:
         if once:
             _print_once(exporter)
         else:
-            _serve(exporter, address)
+            _serve(exporter, address, None if make_pusher is None else make_pusher(exporter))
     finally:
         exporter.close()
 
@@ -79,8 +93,28 @@ def _print_once(exporter: Exporter) -> None:
         raise typer.Exit(together(list(view.failures.values())).exit_code)
 
 
-def _serve(exporter: Exporter, address: ListenAddress) -> None:
-    """Answer scrapes until SIGINT or SIGTERM.
+def _warn(error: AnabranchError) -> None:
+    print_problems(error.problems)
+
+
+def _pushing(url: str, every: float) -> Callable[[Exporter], OtlpPusher]:
+    """Return what makes the pusher of an exporter.
+
+    Raises:
+        typer.BadParameter: the package that it needs is not installed.
+        DeclaredInputError: AB139, the URL or a variable is wrong.
+    """
+    try:
+        from reconciler.metrics.otlp import Collector, OtlpPusher
+    except ModuleNotFoundError as error:
+        message = f"the package of {error.name} is not installed: pip install 'opentelemetry-proto>=1.45,<2'"
+        raise typer.BadParameter(message, param_hint="--otlp") from None
+    collector = Collector.of(url, os.environ)
+    return lambda exporter: OtlpPusher(exporter, collector, every, _warn)
+
+
+def _serve(exporter: Exporter, address: ListenAddress, pusher: OtlpPusher | None) -> None:
+    """Answer scrapes, and push, until SIGINT or SIGTERM.
 
     Raises:
         AnabranchError: a target refuses what no waiting mends, as a wrong password; one that is away is waited for.
@@ -97,7 +131,15 @@ def _serve(exporter: Exporter, address: ListenAddress) -> None:
     with server:
         say(f"metrics at {server.url}")
         exporter.look_first()
-        exporter.run(stopping)
+        pushing = None if pusher is None else threading.Thread(target=pusher.run, args=(stopping,), name="otlp")
+        if pushing is not None:
+            pushing.start()
+        try:
+            exporter.run(stopping)
+        finally:
+            stopping.set()
+            if pushing is not None:
+                pushing.join()
 
 
 def formats_of(names: str) -> list[str]:

@@ -163,17 +163,18 @@ class Exporter:
             is_openmetrics: else the format of before.
             only: labels and their values; samples without them are left out, and those of this process.
         """
-        with self._lock:
-            reading, took = self._reading, self._took
         if not is_openmetrics and only is None:
             yield generate_latest(self._own)
-        found = self._samples(reading, took)
+        found = self.samples()
         if only is not None:
             found = with_labels(found, only)
         for piece in text(found, is_openmetrics=is_openmetrics):
             yield piece.encode()
 
-    def _samples(self, reading: collect.Reading | None, took: float) -> Iterator[Samples]:
+    def samples(self) -> Iterator[Samples]:
+        """Yield the samples of each metric; none of the status topics where the newest reading is too old to count."""
+        with self._lock:
+            reading, took = self._reading, self._took
         yield Samples(table.BUILD, [("", labelled(table.BUILD.labels, (version("anabranch"),)), 1)])
         if reading is None:
             return
