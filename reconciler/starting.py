@@ -9,7 +9,8 @@ import sys
 VERBOSE = "ANABRANCH_VERBOSE"
 """The environment variable that holds the value of `--verbose`; Spark's Python workers inherit it from the driver."""
 ALL_ROOMS = "all"
-_TREE = "reconciler"
+TREE = "reconciler"
+"""The logger above all of ours."""
 # The loggers whose level `set_log_levels` has set.
 _set: list[logging.Logger] = []
 
@@ -37,7 +38,7 @@ def set_log_levels(verbose: str | None) -> None:
     for logger in _set:
         logger.setLevel(logging.NOTSET)
     rooms = [room.strip() for room in (verbose or "").split(",") if room.strip()]
-    names = [_TREE if room == ALL_ROOMS else f"{_TREE}.{room}" for room in rooms]
+    names = [TREE if room == ALL_ROOMS else f"{TREE}.{room}" for room in rooms]
     _set[:] = [logging.getLogger(name) for name in names]
     for logger in _set:
         logger.setLevel(logging.DEBUG)
@@ -46,7 +47,7 @@ def set_log_levels(verbose: str | None) -> None:
 def log_to_stderr() -> None:
     """Set up logging in a Python worker of Spark, whose stderr is in Spark's log, with the levels of its driver."""
     set_log_levels(os.environ.get(VERBOSE))
-    logger = logging.getLogger(_TREE)
+    logger = logging.getLogger(TREE)
     if not logger.handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

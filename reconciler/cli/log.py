@@ -2,7 +2,7 @@
 
 A line has time and level. On a terminal the state of flows is shown in place.
 
-`replicate` and `reconcile` open it; what `common` prints meanwhile goes through it.
+Commands that run for long open it; what `common` prints meanwhile goes through it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -99,7 +101,18 @@ def opened(output: LogFormatOf | None) -> EventLog:
     log = EventLog(output)
     _handler.output = output
     common.log_to(log)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGUSR1, _change_levels)
     return log
+
+
+def _change_levels(*_: object) -> None:
+    """Log debug lines of all rooms, or where that is so the levels that the command began with."""
+    wanted = os.environ.get(starting.VERBOSE)
+    tree = logging.getLogger(starting.TREE)
+    is_debug = tree.level == logging.DEBUG and wanted != starting.ALL_ROOMS
+    starting.set_log_levels(wanted if is_debug else starting.ALL_ROOMS)
+    common.say("debug lines of all rooms from now on" if not is_debug else "debug lines as the command began with")
 
 
 class LogHandler(logging.Handler):
@@ -133,8 +146,8 @@ def _is_room(base: Path, room: str) -> bool:
     return path.is_dir() or path.with_suffix(".py").is_file()
 
 
-def begin_logging(verbose: str | None) -> None:
-    """Set the levels of all loggers for this command, also those of the tasks that it starts.
+def set_levels(verbose: str | None) -> None:
+    """Set the levels of all loggers of this process.
 
     Args:
         verbose: value of `--verbose`: rooms with commas between, or `all`; None for warnings alone.
@@ -148,9 +161,21 @@ def begin_logging(verbose: str | None) -> None:
             rooms = sorted(one.name for one in base.iterdir() if one.is_dir() and not one.name.startswith("_"))
             message = f"no room {room.strip()}; there are {', '.join(rooms)}"
             raise typer.BadParameter(message, param_hint=VERBOSE)
+    starting.set_log_levels(verbose)
+
+
+def begin_logging(verbose: str | None) -> None:
+    """Begin to write records of loggers, with levels for this command and for the tasks that it starts.
+
+    Args:
+        verbose: as `set_levels` takes it.
+
+    Raises:
+        typer.BadParameter: a room does not exist.
+    """
+    set_levels(verbose)
     _handler.output = "text"
     logging.getLogger("reconciler").addHandler(_handler)
-    starting.set_log_levels(verbose)
     if verbose:
         os.environ[starting.VERBOSE] = verbose
     else:
@@ -159,6 +184,8 @@ def begin_logging(verbose: str | None) -> None:
 
 def end_logging() -> None:
     """Take back what `begin_logging` did: levels, the handler, the variable that processes inherit."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
     logging.getLogger("reconciler").removeHandler(_handler)
     starting.set_log_levels(None)
     os.environ.pop(starting.VERBOSE, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_problems, say
-from reconciler.cli.log import LogFormat, begin_logging, opened
+from reconciler.cli.log import LogFormat, opened, set_levels
 from reconciler.cli.shared_options import Clusters
 from reconciler.operate.targets import InvalidArgument
 
@@ -122,6 +122,6 @@ def _set_log_levels(rooms: str) -> None:
         InvalidArgument: a room does not exist.
     """
     try:
-        begin_logging(rooms)
+        set_levels(rooms)
     except typer.BadParameter as error:
         raise InvalidArgument(error.message, "rooms") from None

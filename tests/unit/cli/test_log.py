@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import re
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -12,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import common
-from reconciler.cli.log import FORMAT_VARIABLE, FlowLog, opened
+from reconciler.cli.log import FORMAT_VARIABLE, FlowLog, begin_logging, end_logging, opened
 from reconciler.cli.main import main
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
@@ -205,3 +208,24 @@ def test_who_waits_in_vain_says_so_and_ends_with_6(
     waited, ended = said[:2], said[2:]
     assert all(line.startswith("WARNING cluster ") and "; waiting for it" in line for line in waited), said
     assert [line.split()[0] for line in ended] == ["ERROR", "ERROR"]
+
+
+def test_a_signal_switches_debug_lines_of_a_running_command_on_and_off(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("reconciler.state.lock")
+
+    def heard() -> list[str]:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        logger.debug("a line")
+        return [line.removeprefix("INFO ").removeprefix("DEBUG ") for line in lines(capsys)]
+
+    begin_logging(None)
+    try:
+        opened("text")
+        assert heard() == ["debug lines of all rooms from now on", "state.lock: a line"]
+        assert heard() == ["debug lines as the command began with"]
+        begin_logging("state")
+        assert heard() == ["debug lines of all rooms from now on", "state.lock: a line"]
+        assert heard() == ["debug lines as the command began with", "state.lock: a line"]
+    finally:
+        end_logging()
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL

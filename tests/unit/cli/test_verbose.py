@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import starting
-from reconciler.cli.log import begin_logging, opened
+from reconciler.cli.log import begin_logging, opened, set_levels
 from reconciler.cli.main import main
 from reconciler.cli.optional_values import with_verbose_first
 
@@ -63,6 +63,14 @@ def test_a_log_of_json_has_debug_lines_as_json(capsys: pytest.CaptureFixture[str
     line = json.loads(capsys.readouterr().err)
     assert line.pop("time")
     assert line == {"level": "DEBUG", "message": "state.lock: taken after 1 s", "logger": "reconciler.state.lock"}
+
+
+def test_levels_that_change_meanwhile_leave_the_format(capsys: pytest.CaptureFixture[str]) -> None:
+    begin_logging(None)
+    opened("json")
+    set_levels("state")
+    logging.getLogger("reconciler.state.lock").debug("taken")
+    assert json.loads(capsys.readouterr().err)["level"] == "DEBUG"
 
 
 def test_tasks_have_the_levels_of_their_command() -> None:
