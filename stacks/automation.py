@@ -19,7 +19,7 @@ from reconciler.model.planning.outcome import Failure, Outcome
 from reconciler.model.planning.removals import Removal
 from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan, RevokeAcl, Step
 from reconciler.provision.work import MayChange, Progress, Work, put_in_force
-from stacks.command import Command
+from stacks.command import Command, check_interpreter
 from stacks.datacenter import DataCenterWork, Setting
 from stacks.program import clusters_in
 from stacks.project import ensure
@@ -61,10 +61,12 @@ class PulumiProvisioner:
 
         Raises:
             Refused: AB440, only a part of a data centre would be applied.
+            EnvironmentFault: AB370, Pulumi could not run the program with this interpreter.
             AnabranchError: AB304, AB306 or AB372.
         """
+        check_interpreter()
         self._check(_parts(plan))
-        ensure(self._project)
+        ensure(self._project, self._topology.name)
         self._planned = tuple(cluster.alias for cluster in plan.clusters)
 
     def apply(self, plan: Plan) -> Outcome:

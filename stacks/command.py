@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 from pulumi import automation
 from pulumi.automation.errors import create_command_error
@@ -28,17 +31,26 @@ HIDDEN_PREFIX = "KAFKA_"
 _HEED_SECONDS = 0.2
 """How long a running command may go on when it must end."""
 
+_TIE = """\
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGINT)
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
 _INSTALL = "install it (https://www.pulumi.com/docs/install/), or use --provisioner direct"
+_HOLDER = re.compile(r": created by (\S+)@(\S+) \(pid (\d{1,10})\) at (\S+)")
 _COLOURS = re.compile(r"<\{%.*?%\}>|\x1b\[[0-9;]*m")
 _AGAIN = "mend what it names, then apply again; --provisioner direct does without Pulumi"
+_AGAIN_AS_IT_IS = "apply again: what was done is found, and the rest is done"
 
 _MEANINGS = {
     2: ("does not accept its configuration or arguments", _AGAIN),
     3: ("is not logged in, or not allowed", "log in with `pulumi login`, or set PULUMI_ACCESS_TOKEN"),
     5: ("was stopped by a policy", _AGAIN),
     7: ("found other changes than were expected", "apply again, and read the new plan"),
-    8: ("was cancelled", "apply again: what was done is found, and the rest is done"),
-    9: ("took too long", "apply again: what was done is found, and the rest is done"),
+    8: ("was cancelled", _AGAIN_AS_IT_IS),
+    9: ("took too long", _AGAIN_AS_IT_IS),
 }
 """Exit codes since Pulumi 3.226; before, nearly everything is 255."""
 
@@ -85,7 +97,8 @@ class Command(automation.PulumiCommand):
         Raises:
             automation.CommandError: it did not end with 0.
         """
-        command = [self.command, "--non-interactive", *(arg for arg in args if arg != "--non-interactive")]
+        command = [*_tied_to_us(), self.command, "--non-interactive"]
+        command += [arg for arg in args if arg != "--non-interactive"]
         environment = {**self._environment(), **additional_env, "PULUMI_AUTOMATION_API": "true"}
         with subprocess.Popen(
             command,
@@ -153,12 +166,33 @@ class Command(automation.PulumiCommand):
         }
 
 
+def check_interpreter() -> None:
+    """Make sure that Pulumi can run programs with this interpreter: before each it lists its packages by pip.
+
+    Raises:
+        EnvironmentFault: AB370, there is no pip.
+    """
+    if find_spec("pip") is None:
+        message = f"lists a program's packages by pip, and {sys.executable} has none"
+        remedy = f"{sys.executable} -m ensurepip (with uv: uv pip install pip), or use --provisioner direct"
+        raise EnvironmentFault(Problem("AB370", "Pulumi", message, remedy))
+
+
+def _tied_to_us() -> list[str]:
+    """Return what stands before a command that is interrupted when this process dies, however that comes.
+
+    Otherwise Pulumi would go on, and change targets whose locks nobody holds any more. The thread that starts it must
+    live as long: it is that thread's death which the kernel tells (prctl(2), PR_SET_PDEATHSIG).
+    """
+    return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid())]
+
+
 def _never() -> bool:
     return False
 
 
 def failure(
-    error: automation.CommandError, last: automation.CommandResult, stack: str, said: str = ""
+    error: automation.CommandError, last: automation.CommandResult, stack: str, said: str = "", folder: str = "."
 ) -> AnabranchError:
     """Return in our words why a command failed.
 
@@ -166,15 +200,49 @@ def failure(
         error: what Pulumi's library made of it.
         last: what the command itself said.
         stack: the stack's name.
+        folder: of the project.
         said: what its events said, where they did: it is better than the end of its output.
     """
     where = f"Pulumi stack {stack}"
     words = said or _last_words(last)
     if isinstance(error, automation.ConcurrentUpdateError):
-        remedy = f"wait for it; where nobody is at work any more: pulumi cancel --stack {stack}"
-        return Locked(Problem("AB503", where, f"another update of it is under way: {words}", remedy))
+        remedy = f"wait for it; where nobody is at work any more: pulumi cancel --stack {stack} --cwd {folder}"
+        holder = holder_in(last)
+        who = f"begun {holder.when} by {holder.user}@{holder.host}, process {holder.pid}" if holder else words
+        return Locked(Problem("AB503", where, f"another update of it is under way: {who}", remedy))
+    if last.code < 0:
+        message = f"pulumi was killed ({signal.Signals(-last.code).name})"
+        return EnvironmentFault(Problem("AB371", where, message, _AGAIN_AS_IT_IS))
     meaning, remedy = _MEANINGS.get(last.code, ("failed", _AGAIN))
     return EnvironmentFault(Problem("AB371", where, f"pulumi {meaning} (exit code {last.code}): {words}", remedy))
+
+
+class Holder(NamedTuple):
+    """Who keeps a stack locked: a process on a host, and since when."""
+
+    user: str
+    host: str
+    pid: int
+    when: str
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it ran on this machine, and no such process is left."""
+        if self.host != socket.gethostname():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass
+        return False
+
+
+def holder_in(result: automation.CommandResult) -> Holder | None:
+    """Return who keeps a stack locked, as a backend of files says it; None where the command did not say it."""
+    found = _HOLDER.search(result.stderr)
+    return Holder(found[1], found[2], int(found[3]), found[4]) if found else None
 
 
 def plain(text: str) -> str:

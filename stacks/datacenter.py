@@ -53,6 +53,7 @@ _APART = (
     "another backend, or --provisioner direct"
 )
 _NOT_REACHED = "Pulumi had ended before it came to it"
+_NOT_KNOWN = "it was begun, and may be done: apply again, which finds what is there"
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ class DataCenterWork:
         self._progress = progress
         self.lost: Problem | None = None
         self._busy = [work for work in works if work.rest]
+        self._begun: set[str] = set()
         self._steps: dict[str, list[Step]] = {}
         for step in (step for work in works for step in work.rest):
             self._steps.setdefault(resource_of(step), []).append(step)
@@ -275,10 +277,11 @@ class DataCenterWork:
     def _bring_up(self, ready: _Ready) -> tuple[set[str], dict[str, Problem]]:
         """Let Pulumi work; return the names of what is done, and why other resources failed.
 
-        What was imported and is to be changed takes a second run, as Pulumi imports nothing that differs.
+        What was imported and is to be changed takes a second run: a release of Pulumi imports nothing that differs, and
+        another one changes it at once, whether or not that was planned.
 
         Raises:
-            AnabranchError: nothing came of it.
+            AnabranchError: nothing was begun.
         """
         later = ready.settled.changing
         events = self._up(ready, later)
@@ -296,8 +299,9 @@ class DataCenterWork:
             with self._setting.command.heeding(self._must_end):
                 ready.stack.up(ready.parallel, events)
         except AnabranchError as error:
-            # After the first run, with something done, or where we stopped it, the outcome tells.
-            is_told = events.done or events.failures or ready.settled.changing - later
+            # After the first run, with something begun, or where we stopped it, the outcome tells.
+            self._begun |= events.begun
+            is_told = events.begun or events.done or events.failures or ready.settled.changing - later
             if not is_told and self.lost is None:
                 raise
             self.lost = self.lost or error.problems[0]
@@ -338,7 +342,8 @@ class DataCenterWork:
             if name in failures or name in done or is_without:
                 reached.append(step)
             else:
-                work.skip([step], self.lost.message if self.lost else _NOT_REACHED)
+                why = self.lost.message if self.lost else _NOT_REACHED
+                work.skip([step], f"{why}; {_NOT_KNOWN}" if name in self._begun else why)
         problems = {id(step): failures[resource_of(step)] for step in reached if resource_of(step) in failures}
         work.settle([step for step in reached if isinstance(step, TopicChange)], problems)
         for step in reached:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -23,12 +24,19 @@ _LOOKS = frozenset({OpType.READ, OpType.READ_REPLACEMENT, OpType.REFRESH})
 _HARMLESS = frozenset({*_LOOKS, OpType.SAME, OpType.IMPORT})
 """What may happen to a resource that is declared, whether or not the plan has a step for it: it stays as it stands."""
 
+_FRAMES = re.compile(r"(1 error occurred: \* )|((creating|updating|deleting|importing) urn:\S+: )")
+
 
 class Events:
     """What one run of Pulumi has told.
 
     Args:
         on_done: called with the name of each topic or ACL that is done, as soon as it is.
+
+    Attributes:
+        begun: names of the topics and ACLs that it has begun to change.
+        done: of those that it is done with.
+        planned: what it would do to topics and ACLs, by their names.
     """
 
     def __init__(self, on_done: Callable[[str], None] = lambda name: None) -> None:
@@ -36,6 +44,7 @@ class Events:
         self._over = threading.Event()
         self._errors: list[tuple[str, str]] = []
         self._broken: set[str] = set()
+        self.begun: set[str] = set()
         self.done: set[str] = set()
         self.planned: dict[str, OpType] = {}
 
@@ -43,8 +52,12 @@ class Events:
         """Take one event in."""
         if (told := event.diagnostic_event) is not None and told.severity == "error":
             self._errors.append((told.urn or "", plain(told.message)))
-        if (before := event.resource_pre_event) is not None and before.planning and _is_ours(before.metadata.urn):
-            self.planned[name_in(before.metadata.urn)] = OpType(before.metadata.op)
+        if (before := event.resource_pre_event) is not None and _is_ours(before.metadata.urn):
+            name, operation = name_in(before.metadata.urn), OpType(before.metadata.op)
+            if before.planning:
+                self.planned[name] = operation
+            elif operation not in _HARMLESS:
+                self.begun.add(name)
         if (failed := event.res_op_failed_event) is not None:
             self._broken.add(failed.metadata.urn)
         if (after := event.res_outputs_event) is not None and not after.planning:
@@ -64,13 +77,13 @@ class Events:
     @property
     def failures(self) -> Mapping[str, str]:
         """Why resources failed, by their names."""
-        told = {urn: "; ".join(words for one, words in self._errors if one == urn) for urn in self._broken}
-        found = {name_in(urn): told[urn] or "Pulumi did not say why" for urn in self._broken if _is_ours(urn)}
+        told: dict[str, dict[str, None]] = {}
         for urn, words in self._errors:
             # A topic that is protected, say, is refused before anything is tried.
-            if _is_ours(urn):
-                found.setdefault(name_in(urn), words)
-        return found
+            if _is_ours(urn) and (cause := _cause(words)):
+                told.setdefault(name_in(urn), {})[cause] = None
+        found = {name_in(urn): "Pulumi did not say why" for urn in self._broken if _is_ours(urn)}
+        return found | {name: "; ".join(causes) for name, causes in told.items()}
 
     @property
     def said(self) -> str:
@@ -106,6 +119,14 @@ class Expected:
         if op is OpType.UPDATE:
             return name in self.changed
         return op is OpType.DELETE and name in self.revoked
+
+
+def _cause(words: str) -> str:
+    """Return what an error is about, without the frames that Pulumi's engine and its bridge to providers add.
+
+    The bridge logs each error once more, before the engine tells it.
+    """
+    return "" if words.startswith("sdk-v2/") else _FRAMES.sub("", words)
 
 
 def _is_ours(urn: str) -> bool:

@@ -26,7 +26,7 @@ class Handover:
         observed: path of the record of what was observed; nothing else may be declared.
         planned: aliases of the targets that the plan is for, as far as this data centre's part rests on them.
         imported: names of the topics' resources that stand already and are not in the stack; they are declared as they
-            stand, as Pulumi imports nothing that differs.
+            stand: some releases of Pulumi import nothing that differs, others change it at once.
     """
 
     observed: str

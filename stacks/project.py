@@ -6,6 +6,7 @@ the program lies beside it; anywhere else it is the one of the installed package
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from reconciler.declare.documents.resources import locate
@@ -18,6 +19,9 @@ DEFAULT_NAME = "pulumi"
 
 _MARK = "stacks.program"
 _IGNORED = "stacks/observed/"
+_NAME = re.compile(r"^name: .*$", re.MULTILINE)
+# Pulumi takes no longer name of a project.
+_LONGEST_NAME = 100
 
 
 def default_folder(folder: Path) -> Path:
@@ -30,8 +34,10 @@ def is_ours(folder: Path) -> bool:
     return (folder / PROJECT_FILE).exists() and _starts_ours(folder / START_FILE)
 
 
-def ensure(folder: Path) -> bool:
+def ensure(folder: Path, topology: str) -> bool:
     """Make a project in a folder unless it is there; return whether it was made.
+
+    Its name holds the topology's, so that stacks of two topologies never are the same in one backend.
 
     Raises:
         DeclaredInputError: AB372, another project is there, or the folder cannot be written.
@@ -48,13 +54,19 @@ def ensure(folder: Path) -> bool:
         _put(start, locate(START_FILE).read_text(encoding="utf-8"))
         _ignore(folder / ".gitignore")
         # By this one a project is told, so it comes last.
-        _put(folder / PROJECT_FILE, locate(PROJECT_FILE).read_text(encoding="utf-8"))
+        text = locate(PROJECT_FILE).read_text(encoding="utf-8")
+        _put(folder / PROJECT_FILE, _NAME.sub(f"name: {project_name(topology)}", text, count=1))
     except OSError as error:
         problem = Problem(
             "AB372", str(folder), f"cannot be written: {error.strerror}", "name another with --pulumi-dir"
         )
         raise DeclaredInputError(problem) from None
     return True
+
+
+def project_name(topology: str) -> str:
+    """Return what the project of a topology is called."""
+    return f"anabranch-{topology}"[:_LONGEST_NAME]
 
 
 def _starts_ours(start: Path) -> bool:

@@ -6,9 +6,11 @@ Thin: what Pulumi's library raises leaves as one of our errors, with nothing sec
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,14 @@ from typing import Any
 from pulumi import automation
 
 import reconciler
-from reconciler.model.base.errors import EnvironmentFault, Problem
-from stacks.command import Command, failure
+from reconciler.model.base.errors import EnvironmentFault, Locked, Problem
+from stacks.command import Command, failure, holder_in
 from stacks.events import Events
 from stacks.state import Deployment
+
+_LOG = logging.getLogger(__name__)
+# The end of a killed Pulumi's events is no news: its exit code is told.
+warnings.filterwarnings("ignore", "Error in event stream", UserWarning)
 
 
 class Stack:
@@ -66,8 +72,8 @@ class Stack:
 
     def put_state(self, version: int | None, deployment: Deployment) -> None:
         """Replace the state."""
-        with self._errors():
-            self._workspace.import_stack(self._name, automation.Deployment(version, dict(deployment)))
+        state = automation.Deployment(version, dict(deployment))
+        self._without_dead_lock(lambda: self._workspace.import_stack(self._name, state))
 
     def preview(self, parallel: int) -> Events:
         """Ask Pulumi what it would do."""
@@ -78,10 +84,33 @@ class Stack:
 
     def up(self, parallel: int, events: Events) -> None:
         """Let Pulumi do it; what became of each resource is in `events`, whether it raises or not."""
-        with self._errors(events):
+
+        def bring_up() -> None:
             self._stack.up(
                 parallel=parallel, color="never", on_event=events.heard, show_secrets=False, suppress_outputs=True
             )
+
+        self._without_dead_lock(bring_up, events)
+
+    def _without_dead_lock(self, work: Callable[[], object], events: Events | None = None) -> None:
+        """Do something for which Pulumi takes its lock; a lock that a killed process has left is taken away.
+
+        No apply of ours is at work on the stack, as it would hold the locks of the targets. Whoever runs `pulumi` by
+        hand is seen, on this machine, by the process.
+        """
+        try:
+            with self._errors(events):
+                work()
+        except Locked:
+            holder = holder_in(self._command.last)
+            if holder is None or not holder.is_dead:
+                raise
+            _LOG.debug("Pulumi stack %s: the lock of process %d, which is dead, is taken away", self._name, holder.pid)
+            with self._errors():
+                command = ["cancel", "--yes", "--stack", self._name]
+                self._command.run(command, self._workspace.work_dir, self._environment)
+            with self._errors(events):
+                work()
 
     @contextmanager
     def _errors(self, events: Events | None = None) -> Iterator[None]:
@@ -90,7 +119,8 @@ class Stack:
         except automation.CommandError as error:
             if events is not None:
                 events.wait()
-            found = failure(error, self._command.last, self._name, events.said if events else "")
+            said, folder = events.said if events else "", os.path.relpath(self._workspace.work_dir)
+            found = failure(error, self._command.last, self._name, said, folder)
             raise type(found)([self.masked(problem) for problem in found.problems]) from None
         except (RuntimeError, ValueError, KeyError) as error:
             message = f"pulumi answered what this release does not understand: {error}"

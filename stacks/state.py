@@ -8,6 +8,8 @@ observed, so the state can be told:
 
 - a topic or ACL that is not there, or is not declared any more, or that the clusters have with other partitions or
   settings than the stack believes, is taken out of the state; nothing at the clusters is touched by that;
+- so is one whose last change was made and could not be seen in time: Pulumi keeps its old inputs and `initErrors`, and
+  would change it with every update to come;
 - a topic that stands, and that the stack does not have now, is imported as it stands, and changed after;
 - an ACL that stands is declared as if it were new, because making it again changes nothing;
 - what was under way when an `up` was killed is forgotten: what came of it was observed.
@@ -142,7 +144,7 @@ def _is_true(resource: Mapping[str, Any], standing: Mapping[str, WholeTopic], ac
     """Tell whether what the state says of a topic or ACL is so; other resources are none of our business."""
     if not _is_of_ours(resource):
         return True
-    if resource.get("delete"):
+    if resource.get("delete") or resource.get("initErrors"):
         return False
     name = name_in(resource["urn"])
     if resource["type"] == ACL_TYPE:

@@ -82,6 +82,48 @@ def test_a_killed_up_is_finished_by_the_next_apply(
     assert plan_of(load((file,))).changes_nothing
 
 
+def test_a_pulumi_that_is_killed_before_anything_is_done_hides_nothing(
+    way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for end in ("a", "b"):
+        create(source_cluster, f"{topic_name}-{end}")
+    monkeypatch.setenv("FAKE_PULUMI_DIE", f"south/north.{topic_name}-a")
+    outcome = way.apply(file)
+    assert {one.why for one in outcome.skipped if one.step.name.startswith("north.")} == {
+        "pulumi was killed (SIGKILL); it was begun, and may be done: apply again, which finds what is there"
+    }
+    assert [problem.message for problem in outcome.not_in_force] == ["pulumi was killed (SIGKILL)"]
+    assert f"north.{topic_name}-a" in names(source_cluster)
+    assert fake_pulumi.lock_in(way.home, STACK).exists()
+
+    monkeypatch.delenv("FAKE_PULUMI_DIE")
+    assert way.apply(file).is_complete
+    assert held(way) == [f"south/north.{topic_name}-{end}" for end in ("a", "b")]
+    assert commands(way, "cancel") == [["cancel", "--yes", "--stack", STACK]]
+
+
+def test_a_change_that_was_made_and_could_not_be_seen_is_no_dead_end(
+    way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(source_cluster, topic_name, 1)
+    assert way.apply(file).is_complete
+    grow(source_cluster, topic_name, 3)
+    monkeypatch.setenv("FAKE_PULUMI_UNREADY", json.dumps({topic_name: "couldn't find resource (21 retries)"}))
+    outcome = way.apply(file)
+    assert [one.problem.message for one in outcome.failed] == ["couldn't find resource (21 retries)"]
+    (entry,) = [
+        one for one in fake_pulumi.saved(way.home, STACK)["deployment"]["resources"] if one["type"] == TOPIC_TYPE
+    ]
+    assert (entry["inputs"]["partitions"], entry["outputs"]["partitions"], "initErrors" in entry) == (1, 3, True)
+
+    monkeypatch.delenv("FAKE_PULUMI_UNREADY")
+    assert way.apply(file).is_complete
+    assert (partitions(source_cluster, f"north.{topic_name}"), held(way)) == (3, [f"south/north.{topic_name}"])
+    create(source_cluster, f"{topic_name}-more")
+    assert way.apply(file).is_complete
+    assert plan_of(load((file,))).changes_nothing
+
+
 def test_what_direct_made_is_imported_and_then_changed(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
@@ -205,7 +247,7 @@ def test_a_stack_that_somebody_else_updates(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(source_cluster, topic_name)
-    monkeypatch.setenv("FAKE_PULUMI_LOCKED", "1")
+    monkeypatch.setenv("FAKE_PULUMI_LOCKED", "root@elsewhere (pid 7)")
     with pytest.raises(Locked, match="another update of it is under way") as raised:
         way.apply(file)
     assert (raised.value.problems[0].code, raised.value.exit_code) == ("AB503", 5)

@@ -91,7 +91,7 @@ def test_auto_takes_pulumi_where_its_command_and_a_project_are(
     applied = anabranch(*command[:-2])
     assert (applied.code, applied.stderr, ups(folder)) == (0, "", 0), "there is no project"
 
-    project.ensure(folder)
+    project.ensure(folder, "shop")
     grow(source_cluster, topic_name, 2)
     applied = anabranch(*command)
     assert (applied.code, applied.stderr) == (0, f"with Pulumi: its project is in {folder}\n")
@@ -139,13 +139,14 @@ def test_exit_codes_before_anything_is_done(
 ) -> None:
     create(source_cluster, topic_name)
     command = ("apply", topology, "--yes", "--provisioner", "pulumi")
-    monkeypatch.setenv("FAKE_PULUMI_LOCKED", "1")
+    monkeypatch.setenv("FAKE_PULUMI_LOCKED", "root@elsewhere (pid 7)")
     locked = anabranch(*command, "--pulumi-dir", folder)
-    assert (locked.code, "pulumi cancel --stack dc2" in locked.stderr, "[AB503]" in locked.stderr) == (
+    assert (locked.code, "[AB503]" in locked.stderr, "by root@elsewhere, process 7" in locked.stderr) == (
         LOCKED,
         True,
         True,
     )
+    assert f"pulumi cancel --stack dc2 --cwd {os.path.relpath(folder)}" in locked.stderr
     directly = anabranch("apply", topology, "--yes", "--provisioner", "direct", "--pulumi-dir", folder)
     assert (directly.code, "the provisioner is direct" in directly.stderr) == (USAGE, True)
     (folder.parent / "other").mkdir()

@@ -84,9 +84,15 @@ class Update:
     def run(self) -> int:
         declared = self._declared()
         if declared is not None:
-            for one in declared:
-                if not self.stopped.is_set():
-                    self._step(one)
+            for group in (one for one in declared if not _is_worked_on(one)), filter(_is_worked_on, declared):
+                some = list(group)
+                # Many are begun before the first of them is done.
+                for one in some:
+                    for op in self._operations(one):
+                        self._before(op, one.urn)
+                for one in some if not self.planning else ():
+                    if not self.stopped.is_set():
+                        self._step(one)
             if not self.stopped.is_set():
                 self._delete_what_is_gone({one.urn for one in declared})
             if not (self.planning or self.is_broken or self.stopped.is_set()):
@@ -95,7 +101,7 @@ class Update:
         self.log.close()
         if self.stopped.is_set():
             return 8
-        return 4 if self.is_broken else 0
+        return (1 if self.planning else 4) if self.is_broken else 0
 
     def _declared(self) -> list[Declared] | None:
         config = YAML(typ="safe").load(settings_file(self.stack))["config"]
@@ -119,38 +125,48 @@ class Update:
         self._save()
 
     def _step(self, one: Declared) -> None:
-        old = next((resource for resource in self.resources if resource["urn"] == one.urn), None)
-        op = self._operation(one, old)
-        self._before(op, one.urn)
-        if self.planning:
-            return
-        try:
-            if refusal := _refusal(one.name):
-                raise Refused(refusal)
-            self._carry_out(op, one, old)
-        except Refused as error:
-            self._complain(one.urn, str(error))
-            self.log.tell(resOpFailedEvent={"metadata": _metadata(op, one.urn), "status": 1, "steps": 1})
-            return
-        if old is not None:
-            self.resources.remove(old)
-        self.resources.append(_entry(one))
-        self._save()
-        self.log.tell(resOutputsEvent={"metadata": _metadata(op, one.urn), "planning": False})
+        old = self._old(one)
+        for op in self._operations(one):
+            try:
+                if refusal := _refusal("FAKE_PULUMI_REFUSE", one.name):
+                    raise Refused(refusal)
+                self._carry_out(op, one, old)
+                if (unready := _refusal("FAKE_PULUMI_UNREADY", one.name)) and op not in ("same", "import"):
+                    self._keep(one, _unready(one, old, unready))
+                    raise Refused(unready)
+            except Refused as error:
+                self._complain_twice(one.urn, str(error))
+                self.log.tell(resOpFailedEvent={"metadata": _metadata(op, one.urn), "status": 1, "steps": 1})
+                return
+            self._keep(one, _entry(one))
+            self.log.tell(resOutputsEvent={"metadata": _metadata(op, one.urn), "planning": False})
         if one.name == os.environ.get("FAKE_PULUMI_WAIT"):
             self.stopped.wait(STOP_SECONDS)
 
-    def _operation(self, one: Declared, old: dict[str, Any] | None) -> str:
+    def _old(self, one: Declared) -> dict[str, Any] | None:
+        return next((resource for resource in self.resources if resource["urn"] == one.urn), None)
+
+    def _keep(self, one: Declared, entry: dict[str, Any]) -> None:
+        self.resources[:] = [resource for resource in self.resources if resource["urn"] != one.urn]
+        self.resources.append(entry)
+        self._save()
+
+    def _operations(self, one: Declared) -> list[str]:
+        """What is done about a resource, one after the other."""
+        old = self._old(one)
+        if old is None and one.import_id:
+            stands = self._cluster(one.provider).read_topic(one.import_id)
+            return ["import"] if stands == _inputs(one) else ["import", "update"]
         if old is None:
-            return "import" if one.import_id else "create"
-        if old["inputs"] == _inputs(one):
-            return "same"
+            return ["create"]
+        if old["inputs"] == _inputs(one) and not old.get("initErrors"):
+            return ["same"]
         if one.type == ACL or (one.type == TOPIC and one.inputs["partitions"] < old["inputs"]["partitions"]):
-            return "replace"
-        return "update"
+            return ["replace"]
+        return ["update"]
 
     def _carry_out(self, op: str, one: Declared, old: dict[str, Any] | None) -> None:
-        if one.type not in (TOPIC, ACL) or op == "same":
+        if one.type not in (TOPIC, ACL) or op in ("same", "import"):
             return
         cluster = self._cluster(one.provider)
         if op == "replace":
@@ -158,10 +174,6 @@ class Update:
             raise Refused(message)
         if one.type == ACL:
             cluster.create_acl(one.inputs)
-        elif op == "import":
-            if cluster.read_topic(one.import_id) != _inputs(one):
-                message = "inputs to import do not match the existing resource"
-                raise Refused(message)
         elif op == "create":
             cluster.create_topic(one.inputs)
             if os.environ.get("FAKE_PULUMI_DIE") == one.name:
@@ -169,8 +181,9 @@ class Update:
                 self.state["deployment"]["pending_operations"] = [pending]
                 self._save()
                 os.kill(os.getpid(), signal.SIGKILL)
-        elif old is not None:
-            cluster.update_topic(old["inputs"], one.inputs)
+        else:
+            before = old["inputs"] if old is not None else cluster.read_topic(one.import_id) or {}
+            cluster.update_topic(before, one.inputs)
 
     def _delete_what_is_gone(self, declared: set[str]) -> None:
         for gone in [one for one in self.resources if one["urn"] not in declared]:
@@ -197,6 +210,13 @@ class Update:
         self.is_broken = True
         told = {"urn": urn, "message": f"<{{%reset%}}>{message}<{{%reset%}}>\n", "severity": "error", "color": "raw"}
         self.log.tell(diagnosticEvent=told)
+
+    def _complain_twice(self, urn: str, message: str) -> None:
+        """Complain as Pulumi's bridge to a provider and its engine do, each in its way, and of the whole update."""
+        self._complain(urn, f"sdk-v2/provider2.go:572: sdk.helper_schema: {message}: provider=kafka@3.13.3")
+        nested = f"1 error occurred:\n\t* updating {urn}: 1 error occurred:\n\t* {message}\n\n"
+        self._complain(urn, nested)
+        self._complain(f"urn:pulumi:{self.stack}::anabranch::{STACK}::anabranch-{self.stack}", "update failed")
 
     def _save(self) -> None:
         self.path.write_text(json.dumps(self.state))
@@ -230,6 +250,16 @@ def _entry(one: Declared) -> dict[str, Any]:
     }
 
 
-def _refusal(name: str) -> str | None:
-    refusals: dict[str, str] = json.loads(os.environ.get("FAKE_PULUMI_REFUSE", "{}"))
+def _unready(one: Declared, old: dict[str, Any] | None, error: str) -> dict[str, Any]:
+    """Return what a state keeps of a change that was made, and then could not be seen: what was, and what is."""
+    entry = _entry(one)
+    return entry | {"inputs": old["inputs"] if old else entry["inputs"], "initErrors": [error]}
+
+
+def _is_worked_on(one: Declared) -> bool:
+    return one.type in (TOPIC, ACL)
+
+
+def _refusal(variable: str, name: str) -> str | None:
+    refusals: dict[str, str] = json.loads(os.environ.get(variable, "{}"))
     return next((said for end, said in refusals.items() if name.endswith(end)), None)

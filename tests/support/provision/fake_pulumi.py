@@ -1,23 +1,28 @@
 """A `pulumi` for tests: it answers what Pulumi's Automation API asks, and carries programs out on real brokers.
 
-It keeps to what the real one promises: it compares with its state and never with the clusters, imports nothing that
-differs, deletes nothing that is protected, and saves its state after each resource. `install` puts it on PATH. What it
+It does what Pulumi 3.274.1 was seen to do: it compares with its state and never with the clusters, begins many
+resources before the first is done, changes what it imports in the same run, deletes nothing that is protected, saves
+its state after each resource, and keeps a lock meanwhile that a kill leaves behind. `install` puts it on PATH. What it
 was asked is in `calls.jsonl`; how it misbehaves is in variables:
 
     FAKE_PULUMI_HOME      where states and calls are kept
     FAKE_PULUMI_VERSION   what it says it is
     FAKE_PULUMI_FAIL      a JSON object: the first words of a command, and its exit code and what it says
-    FAKE_PULUMI_LOCKED    somebody else updates the stack
+    FAKE_PULUMI_LOCKED    somebody else updates the stack: who, as `root@elsewhere (pid 7)`
     FAKE_PULUMI_DIE       the resource in the middle of whose creation it is killed: it is made, and not in the state
     FAKE_PULUMI_WAIT      the resource after which it waits until it is interrupted
     FAKE_PULUMI_REFUSE    a JSON object: resources, by the end of their names, that fail, and what is said
+    FAKE_PULUMI_UNREADY   likewise, of those that fail after the cluster was changed: the state has both
+    FAKE_PULUMI_NO_PIP    the environment of programs has no pip
 """
 
 from __future__ import annotations
 
+import getpass
 import importlib
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -68,6 +73,32 @@ def option(arguments: list[str], name: str) -> str | None:
     return arguments[arguments.index(name) + 1] if name in arguments else None
 
 
+def lock_in(home: Path, stack: str) -> Path:
+    """Return the file that is there while a stack is locked."""
+    return home / f"{stack}.lock"
+
+
+def lock_file(stack: str) -> Path:
+    return lock_in(Path(os.environ[HOME]), stack)
+
+
+def refuse_when_locked(stack: str, doing: str = "") -> None:
+    """End where somebody updates the stack, or was killed meanwhile."""
+    path = lock_file(stack)
+    holder = os.environ.get("FAKE_PULUMI_LOCKED") or (path.read_text() if path.exists() else "")
+    if holder:
+        message = (
+            "the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or delete the "
+        )
+        message += f"lock file with `pulumi cancel`.\n  {path.as_uri()}: created by {holder} at 2026-01-01T00:00:00Z"
+        end(doing + message, 255)
+
+
+def lock(stack: str) -> None:
+    """Keep others out."""
+    lock_file(stack).write_text(f"{getpass.getuser()}@{socket.gethostname()} (pid {os.getpid()})")
+
+
 def set_config(stack: str, arguments: list[str]) -> None:
     if arguments[1] == "set":
         pairs = [[arguments[2], arguments[-1]]]
@@ -80,12 +111,27 @@ def set_config(stack: str, arguments: list[str]) -> None:
     yaml.dump(value, path)
 
 
+def update(stack: str, command: str, event_log: str | None) -> int:
+    """Preview or bring up a stack; return the exit code."""
+    if os.environ.get("FAKE_PULUMI_NO_PIP"):
+        end("failed to discover package requirements: calling `python3 -m pip list`: exit status 1", 1)
+    if command == "up":
+        refuse_when_locked(stack)
+        lock(stack)
+    engine: Any = importlib.import_module("tests.support.provision.fake_engine")
+    code: int = engine.Update(stack, command == "preview", event_log).run()
+    if command == "up":
+        lock_file(stack).unlink(missing_ok=True)
+    return code
+
+
 def answer(arguments: list[str]) -> int:
     """Carry one command out; return its exit code."""
     home = Path(os.environ[HOME])
     stack = option(arguments, "--stack") or arguments[-1]
     path = home / f"{stack}.json"
     words = " ".join(one for one in arguments[:2] if not one.startswith("-"))
+    words = "cancel" if arguments[0] == "cancel" else words
     match words:
         case "version":
             print(os.environ.get("FAKE_PULUMI_VERSION", "v3.272.0"))
@@ -97,15 +143,14 @@ def answer(arguments: list[str]) -> int:
         case "stack export":
             print(path.read_text())
         case "stack import":
+            refuse_when_locked(stack, "could not import deployment: ")
             path.write_text(Path(option(arguments, "--file") or "").read_text())
         case "config set-all" | "config set":
             set_config(stack, arguments)
         case "preview" | "up":
-            if words == "up" and os.environ.get("FAKE_PULUMI_LOCKED"):
-                end("the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end", 255)
-            engine: Any = importlib.import_module("tests.support.provision.fake_engine")
-            code: int = engine.Update(stack, words == "preview", option(arguments, "--event-log")).run()
-            return code
+            return update(stack, words, option(arguments, "--event-log"))
+        case "cancel":
+            lock_file(stack).unlink(missing_ok=True)
         case "stack output":
             print("{}")
         case "stack history":

@@ -29,7 +29,7 @@ def test_a_folder_that_is_named_and_holds_no_project_is_no_reason_to_do_it_direc
         provisioning("auto", folder, FILES)
     assert provisioning("auto", None, FILES).project is None
     assert provisioning("pulumi", folder, FILES).project == folder
-    project.ensure(folder)
+    project.ensure(folder, "shop")
     assert provisioning("auto", folder, FILES).project == folder
 
 

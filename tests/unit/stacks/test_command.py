@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,13 @@ from pulumi import automation
 from pulumi.automation import EngineEvent, OpType
 from pulumi.automation.errors import create_command_error
 
-from reconciler.model.base.errors import AnabranchError, Locked
-from stacks.command import Command, failure, plain
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Locked
+from stacks.command import Command, check_interpreter, failure, holder_in, plain
 from stacks.events import Events, Expected
 from stacks.names import ACL_TYPE, TOPIC_TYPE
+from tests.support.waiting import eventually
+
+ROOT = Path(__file__).resolve().parents[3]
 
 COMMAND = """\
 #!{python}
@@ -29,6 +34,7 @@ open("{ready}", "w").close()
 while not heard:
     time.sleep(0.01)
 time.sleep(1)
+open("{ready}.ended", "w").close()
 print(len(heard), os.getsid(0) == os.getpid())
 """
 
@@ -74,6 +80,14 @@ def test_whoever_leaves_waits_for_the_command(ready: Path, tmp_path: Path) -> No
         assert command.run(["up"], str(tmp_path), {}).stdout == "1 True"
 
 
+def test_pulumi_ends_with_whoever_started_it(ready: Path, tmp_path: Path) -> None:
+    start = "import sys; from stacks.command import Command; Command().run(['up'], sys.argv[1], {})"
+    with subprocess.Popen([sys.executable, "-c", start, str(tmp_path)], cwd=ROOT) as process:
+        eventually("pulumi runs", ready.exists)
+        process.kill()
+    eventually("it ended what was under way", ready.with_name("ready.ended").exists)
+
+
 URN = "urn:pulumi:dc2::anabranch::anabranch:index:Flow$"
 TOPIC = f"{URN}{TOPIC_TYPE}::west/east.orders"
 ACL = f"{URN}{ACL_TYPE}::west/User:a::b|*|Read|Allow|Topic|east.orders|Literal"
@@ -117,7 +131,39 @@ def test_a_locked_stack(stderr: str) -> None:
     error = said(255, stderr)
     assert isinstance(error, Locked)
     assert (error.exit_code, error.problems[0].code) == (5, "AB503")
-    assert error.problems[0].remedy.endswith("pulumi cancel --stack dc2")
+    assert error.problems[0].remedy.endswith("pulumi cancel --stack dc2 --cwd .")
+
+
+def test_who_keeps_a_stack_locked_is_told() -> None:
+    line = "  file:///x/dc2/a2ec.json: created by root@vm (pid 16720) at 2026-11-26T09:09:55Z"
+    error = said(255, f"error: the stack is currently locked by 1 lock(s). Either wait\n{line}")
+    expected = "another update of it is under way: begun 2026-11-26T09:09:55Z by root@vm, process 16720"
+    assert error.problems[0].message == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "is_alive", "is_dead"), [(None, True, False), (None, False, True), ("elsewhere", False, False)]
+)
+def test_only_who_ran_here_is_known_to_be_dead(host: str | None, is_alive: bool, is_dead: bool) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    pid = os.getpid() if is_alive else ended.pid
+    line = f"x: created by me@{host or socket.gethostname()} (pid {pid}) at now"
+    holder = holder_in(automation.CommandResult("", line, 255))
+    assert holder is not None
+    assert holder.is_dead is is_dead
+
+
+def test_a_kill_is_called_one() -> None:
+    (problem,) = said(-9, "", "+ kafka:index:Topic west/east.orders creating (0s)").problems
+    assert (problem.code, problem.message) == ("AB371", "pulumi was killed (SIGKILL)")
+
+
+def test_an_interpreter_without_pip_is_told_before_pulumi_meets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_interpreter()
+    monkeypatch.setattr("stacks.command.find_spec", lambda name: None)
+    with pytest.raises(EnvironmentFault, match=r"has none — .* -m ensurepip .*\[AB370\]"):
+        check_interpreter()
 
 
 def test_what_events_said_is_better_than_the_end_of_the_output() -> None:
@@ -163,10 +209,28 @@ def test_what_is_done_is_told_at_once() -> None:
 def test_why_something_failed() -> None:
     failed = {"resOpFailedEvent": {"metadata": {"op": "create", "urn": TOPIC}, "status": 1, "steps": 1}}
     events, _ = heard(error(TOPIC, "1 error occurred:\n * no"), failed, error(STACK, "update failed"))
-    assert events.failures == {"west/east.orders": "1 error occurred: * no"}
+    assert events.failures == {"west/east.orders": "no"}
     assert events.said == "update failed"
     assert heard(failed)[0].failures == {"west/east.orders": "Pulumi did not say why"}
     assert heard(error(TOPIC, "it is protected"))[0].failures == {"west/east.orders": "it is protected"}
+
+
+def test_an_error_is_told_once_and_without_frames() -> None:
+    failed = {"resOpFailedEvent": {"metadata": {"op": "update", "urn": TOPIC}, "status": 1, "steps": 1}}
+    nested = f"1 error occurred:\n\t* updating {TOPIC}: 1 error occurred:\n\t* couldn't find resource (21 retries)\n\n"
+    bridge = "sdk-v2/provider2.go:572: sdk.helper_schema: couldn't find resource (21 retries): provider=kafka@3.13.3"
+    events, _ = heard(error(TOPIC, bridge), error(TOPIC, nested), failed, error(STACK, "update failed"))
+    assert events.failures == {"west/east.orders": "couldn't find resource (21 retries)"}
+    assert heard(error(TOPIC, bridge), failed)[0].failures == {"west/east.orders": "Pulumi did not say why"}
+
+
+def test_what_was_begun_is_known_although_nothing_is_done() -> None:
+    before = [
+        {"resourcePreEvent": {"metadata": {"op": op, "urn": urn}, "planning": planning}}
+        for op, urn, planning in (("create", TOPIC, False), ("same", ACL, False), ("create", f"{TOPIC}-x", True))
+    ]
+    events, _ = heard(*before)
+    assert (events.begun, events.done) == ({"west/east.orders"}, set())
 
 
 def test_what_a_preview_shows() -> None:
