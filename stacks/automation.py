@@ -2,7 +2,8 @@
 
 Called by `apply`. A stack is a data centre, and the program declares all of it; so what Pulumi would do is held against
 the plan three times: the clusters are looked at again and must ask for the very same steps, the stack's state is
-brought in line with them (`state`), and a preview must show nothing that no step says. Topics are protected besides.
+brought in line with them (`state`), and a preview must show nothing that no step says. Topics are protected besides:
+what is to be deleted is deleted here, after Pulumi has done the rest, and without it.
 
 The topics of our own state are made here, ownership is recorded before `up` and confirmed after it, and the declaration
 is put in force last, all as `direct` does it: a killed apply is finished by the next one, whichever provisioner it has.
@@ -16,8 +17,7 @@ from pathlib import Path
 from reconciler.model.base.errors import AnabranchError, Problem, Refused
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.outcome import Failure, Outcome
-from reconciler.model.planning.removals import Removal
-from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan, RevokeAcl, Step
+from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan, Step
 from reconciler.provision.work import MayChange, Progress, Work, put_in_force
 from stacks.command import Command, check_interpreter
 from stacks.datacenter import DataCenterWork, Setting
@@ -95,7 +95,7 @@ class PulumiProvisioner:
         """Make sure that Pulumi can do it at all.
 
         Raises:
-            Refused: AB440, a data centre is not planned for whole, or something is to be deleted.
+            Refused: AB440, a data centre is not planned for whole.
             EnvironmentFault: AB306, the provider cannot log in.
         """
         problems = []
@@ -105,11 +105,6 @@ class PulumiProvisioner:
             if missing := sorted(filled - planned):
                 message = f"is one Pulumi stack, and {', '.join(missing)} would be left out"
                 remedy = f"name all of it: --clusters {','.join(sorted(filled | planned))}, or use --provisioner direct"
-                problems.append(Problem("AB440", f"data centre {name}", message, remedy))
-            deletions = [step.name for one in clusters for step in one.steps if _deletes(step)]
-            if deletions:
-                message = f"Pulumi protects what it made, and {', '.join(deletions[:3])} would be deleted"
-                remedy = "carry that out with --provisioner direct; the stack forgets it at its next update"
                 problems.append(Problem("AB440", f"data centre {name}", message, remedy))
         if problems:
             raise Refused(problems)
@@ -165,10 +160,6 @@ def _parts(plan: Plan) -> dict[str, tuple[ClusterPlan, ...]]:
     """Return the clusters of each data centre in which there is something to do."""
     busy = dict.fromkeys(cluster.datacenter for cluster in plan.clusters if cluster.steps)
     return {name: tuple(one for one in plan.clusters if one.datacenter == name) for name in busy}
-
-
-def _deletes(step: Step) -> bool:
-    return isinstance(step, Removal) or (isinstance(step, RevokeAcl) and (step.is_foreign or step.with_topic))
 
 
 def _tells(part: Outcome) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pulumi.automation import OpType
@@ -14,12 +14,10 @@ from pulumi.automation import OpType
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem, Refused
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.removals import Removal
 from reconciler.model.planning.steps import (
-    AclChange,
     AddPartitions,
     AlterConfig,
-    ClusterPlan,
-    CreateInternalTopic,
     CreateTopic,
     GrantAcl,
     Plan,
@@ -32,11 +30,13 @@ from reconciler.observe.record import write_observed
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.grants import Grants
+from reconciler.provision.removal import remove_topics
 from reconciler.provision.work import MayChange, Progress, Work
 from stacks.command import Command
 from stacks.events import Events, Expected
 from stacks.handover import Handover, handed_over_in
-from stacks.names import acl_name, topic_name
+from stacks.names import acl_name
+from stacks.planned import is_as_planned, lasting, resource_of
 from stacks.program import clusters_in
 from stacks.stack import Stack
 from stacks.state import Settled, Wanted, settle, stranger
@@ -46,7 +46,6 @@ LEAST_PARALLEL, MOST_PARALLEL = 16, 64
 """Resources at a time: the provider waits a second for each topic that it makes, and 300 topics took 46 s with Pulumi's
 own choice and 31 s with 64."""
 
-_OF_TOPICS = (CreateTopic, AddPartitions, AlterConfig, RecordOwnership)
 _AGAIN = "run apply again and read the new plan"
 _APART = (
     "give this topology a project of its own: another folder (--pulumi-dir) with another `name` in its Pulumi.yaml; or "
@@ -154,14 +153,14 @@ class DataCenterWork:
             Refused: AB407, something has changed since the plan was made.
         """
         topology, here = self._setting.topology, clusters_in(self._setting.topology, self._name)
-        planned = {one.alias: _lasting(one) for one in self._setting.plan.clusters if one.alias in here}
+        planned = {one.alias: lasting(one) for one in self._setting.plan.clusters if one.alias in here}
         before = upstream(topology, planned, self._setting.planned)
         self._observed = observe(topology, tuple({*here, *before}), resting_may_be_away=True)
         self._answering = tuple(alias for alias in before if not self._observed[alias].is_away)
         now = build_plan_ahead(topology, self._observed, self._answering)
-        found = {one.alias: _lasting(one) for one in now.clusters}
+        found = {one.alias: lasting(one) for one in now.clusters}
         for alias, steps in planned.items():
-            if not _is_as_planned(found.get(alias, ()), steps):
+            if not is_as_planned(found.get(alias, ()), steps):
                 where = topology.clusters[alias].where
                 raise Refused(Problem("AB407", where, "has changed since the plan was made", _AGAIN))
         view = view_of(topology, self._observed, here, now)
@@ -336,7 +335,10 @@ class DataCenterWork:
     def _conclude(self, work: Work, done: set[str], failures: Mapping[str, Problem], known: frozenset[str]) -> None:
         """Confirm what Pulumi has done on one cluster, and tell what became of every step."""
         reached: list[Step] = []
+        removals = [step for step in work.rest if isinstance(step, Removal)]
         for step in work.rest:
+            if isinstance(step, Removal):
+                continue
             name = resource_of(step)
             is_without = isinstance(step, RecordOwnership) or (isinstance(step, RevokeAcl) and name not in known)
             if name in failures or name in done or is_without:
@@ -359,33 +361,14 @@ class DataCenterWork:
         for part in ([grants.confirm(granted)] if granted else []) + ([grants.change(revoked)] if revoked else []):
             work.outcome.failed += part.failed
             work.done(part.done)
+        if self.lost is not None and work.outcome.is_complete:
+            work.skip(removals, self.lost.message)
+        else:
+            remove_topics(work, removals, self._setting.plan.topology)
 
     def _skip_all(self, why: str) -> None:
         for work in self._works:
             work.skip(work.open, why)
-
-
-def resource_of(step: Step) -> str:
-    """Return the name of the resource that a step is about."""
-    if isinstance(step, AclChange):
-        return acl_name(step.cluster, step.binding)
-    return topic_name(step.cluster, step.name)
-
-
-def _lasting(cluster: ClusterPlan) -> tuple[Step, ...]:
-    """Return the steps that are left when our own topics are there."""
-    return tuple(step for step in cluster.steps if not isinstance(step, CreateInternalTopic))
-
-
-def _is_as_planned(found: Sequence[Step], planned: Sequence[Step]) -> bool:
-    """Tell whether steps are those of the plan; an original that was not there then, and had no id, has one now."""
-
-    def then(step: Step, before: Step) -> Step:
-        if isinstance(step, _OF_TOPICS) and isinstance(before, _OF_TOPICS) and not before.topic.source_topic_id:
-            return replace(step, topic=replace(step.topic, source_topic_id=""))
-        return step
-
-    return len(found) == len(planned) and all(then(step, old) == old for step, old in zip(found, planned, strict=True))
 
 
 def _secrets(clusters: Iterable[Cluster]) -> Iterator[str]:

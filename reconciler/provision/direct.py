@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 from reconciler.model.acls.requirements import covered
 from reconciler.model.declared.topology import Topology
@@ -26,9 +25,8 @@ from reconciler.model.planning.steps import (
     TopicChange,
     comes_before_topics,
 )
-from reconciler.provision.changes import portions
 from reconciler.provision.grants import Grants
-from reconciler.provision.removal import AT_ONCE, Remover
+from reconciler.provision.removal import remove_topics
 from reconciler.provision.work import MayChange, Progress, Work, put_in_force
 
 
@@ -86,7 +84,7 @@ def _carry_out(work: Work, topology: str) -> Outcome:
     if work.may_go_on(changed):
         _change(work, changed)
     _follow(work, _of_topics(work, [step for step in acls if not comes_before_topics(step, made)]), topology)
-    _remove(work, [step for step in work.rest if isinstance(step, Removal)], topology)
+    remove_topics(work, [step for step in work.rest if isinstance(step, Removal)], topology)
     return work.outcome
 
 
@@ -117,22 +115,6 @@ def _of_topics(work: Work, steps: Sequence[AclChange]) -> list[AclChange]:
 
     work.skip([step for step in steps if lacks(step)], "its topic could not be made")
     return [step for step in steps if not lacks(step)]
-
-
-def _remove(work: Work, steps: Sequence[Removal], topology: str) -> None:
-    """Take topics away, last of all: nothing is deleted on a cluster where something else has failed."""
-    if steps and not work.outcome.is_complete:
-        work.skip(steps, "something else was not done, and nothing is deleted before")
-        return
-    with closing(Remover(work.cluster, topology, work.declared)) as remover:
-        for portion in portions(steps, AT_ONCE):
-            if not work.may_go_on(portion):
-                continue
-            problems = remover.remove(portion)
-            for step in portion:
-                if step.name in problems:
-                    work.fail([step], problems[step.name])
-            work.done([step for step in portion if step.name not in problems])
 
 
 def _create(work: Work, steps: Sequence[CreateTopic]) -> None:

@@ -1,6 +1,7 @@
 """Taking remote topics of ours away: only the very topic that is on record, and the record last of all.
 
-Called by `direct` and by `destroy`. Killed at any moment, the next goes on: a record without its topic is forgotten.
+Called by both provisioners and by `destroy`. Killed at any moment, the next goes on: a record without its topic is
+forgotten.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription
@@ -19,6 +21,8 @@ from reconciler.model.planning.removals import DeleteTopic, ForgetTopic, Removal
 from reconciler.model.planning.steps import Plan
 from reconciler.model.recorded.declaration import DESTROYED
 from reconciler.provision.admin import VISIBLE_SECONDS, Admin, Problems
+from reconciler.provision.changes import portions
+from reconciler.provision.work import Work
 from reconciler.state.declarations import Declarations
 from reconciler.state.ownership import Ownership
 from reconciler.state.running import Copiers
@@ -148,3 +152,25 @@ class Remover(Admin):
 def _is_unknown(future: Future[TopicDescription] | Future[None]) -> bool:
     error = future.exception()
     return isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def remove_topics(work: Work, steps: Sequence[Removal], topology: str) -> None:
+    """Take topics away, last of all: nothing is deleted on a cluster where something else has failed.
+
+    Args:
+        work: on the cluster.
+        steps: what it does last.
+        topology: name of the topology whose topics they are.
+    """
+    if steps and not work.outcome.is_complete:
+        work.skip(steps, "something else was not done, and nothing is deleted before")
+        return
+    with closing(Remover(work.cluster, topology, work.declared)) as remover:
+        for portion in portions(steps, AT_ONCE):
+            if not work.may_go_on(portion):
+                continue
+            problems = remover.remove(portion)
+            for step in portion:
+                if step.name in problems:
+                    work.fail([step], problems[step.name])
+            work.done([step for step in portion if step.name not in problems])

@@ -330,11 +330,6 @@ def test_a_part_of_a_data_centre_is_refused(
     with pytest.raises(Refused, match=r"west would be left out.*--clusters south,west") as raised:
         way.apply(file, plan)
     assert raised.value.problems[0].code == "AB440"
-    whole = plan_of(load((file,)), "south", "west")
-    doomed = DeleteTopic("south", f"north.{topic_name}", "id", "north-south", "north", topic_name, "not-taken")
-    clusters = tuple(replace(one, steps=(*one.steps, doomed)) for one in whole.clusters)
-    with pytest.raises(Refused, match=r"would be deleted.*--provisioner direct"):
-        way.apply(file, replace(whole, clusters=clusters))
     assert way.apply(file).is_complete
     assert held(way) == [f"south/north.{topic_name}", f"west/north-to-west-{topic_name}"]
 
@@ -352,6 +347,35 @@ def test_each_data_centre_has_a_stack_of_its_own(
     assert way.apply(file).is_complete
     assert held(way, stack="dc3") == [f"west/north-to-west-{topic_name}"]
     assert held(way) == [f"south/north.{topic_name}"]
+
+
+def test_what_may_be_deleted_is_deleted_and_forgotten(
+    way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for end in ("a", "b"):
+        create(source_cluster, f"{topic_name}-{end}")
+    assert way.apply(file).is_complete
+    create(source_cluster, f"{topic_name}-c")
+    plan, gone = plan_of(load((file,))), f"north.{topic_name}-b"
+    doomed = DeleteTopic(
+        "south", gone, topic_id(source_cluster, gone), "north-south", "north", f"{topic_name}-b", "not-taken"
+    )
+    (one,) = plan.clusters
+    plan = replace(plan, clusters=(replace(one, steps=(*one.steps, doomed)),))
+    # It is declared no more, or the next plan would make it anew.
+    file.write_text(file.read_text().replace('.*"]', f'.*"], exclude: ["{topic_name}-b"]'))
+
+    monkeypatch.setenv("FAKE_PULUMI_REFUSE", json.dumps({"-c": "the broker says no"}))
+    outcome = way.apply(file, plan)
+    assert [(one.step, one.why) for one in outcome.skipped] == [
+        (doomed, "something else was not done, and nothing is deleted before")
+    ]
+    assert gone in names(source_cluster)
+    monkeypatch.delenv("FAKE_PULUMI_REFUSE")
+    outcome = way.apply(file, plan)
+    assert (outcome.is_complete, doomed in outcome.done) == (True, True)
+    assert gone not in names(source_cluster)
+    assert held(way) == [f"south/north.{topic_name}-a", f"south/north.{topic_name}-c"]
 
 
 TWO_HOPS = """\
