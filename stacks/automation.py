@@ -19,6 +19,7 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.outcome import Failure, Outcome
 from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan, Step
 from reconciler.provision.work import MayChange, Progress, Work, put_in_force
+from stacks.brokers import check_brokers
 from stacks.command import Command, check_interpreter
 from stacks.datacenter import DataCenterWork, Setting
 from stacks.program import clusters_in
@@ -60,7 +61,7 @@ class PulumiProvisioner:
         """Make sure that Pulumi can carry a plan out at all, and that its project is there.
 
         Raises:
-            Refused: AB440, only a part of a data centre would be applied.
+            Refused: AB440, only a part of a data centre would be applied; AB448, a broker has settings of its own.
             EnvironmentFault: AB370, Pulumi could not run the program with this interpreter.
             AnabranchError: AB304, AB306 or AB372.
         """
@@ -95,7 +96,7 @@ class PulumiProvisioner:
         """Make sure that Pulumi can do it at all.
 
         Raises:
-            Refused: AB440, a data centre is not planned for whole.
+            Refused: AB440, a data centre is not planned for whole; AB448, the provider would misread its brokers.
             EnvironmentFault: AB306, the provider cannot log in.
         """
         problems = []
@@ -111,6 +112,8 @@ class PulumiProvisioner:
         for name in parts:
             for alias in clusters_in(self._topology, name):
                 check_login(self._topology.clusters[alias])
+        for cluster in (one for clusters in parts.values() for one in clusters if one.steps):
+            check_brokers(self._topology.clusters[cluster.alias])
 
     def _carry_out(self, name: str, clusters: Sequence[ClusterPlan], plan: Plan, outcome: Outcome) -> None:
         """Work on one data centre.

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulumi.automation import OpType
-
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem, Refused
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.topology import Topology
@@ -205,22 +203,22 @@ class DataCenterWork:
         paths = [os.path.relpath(path.resolve(), root) for path in self._setting.files]
         return paths[0] if len(paths) == 1 else json.dumps(paths)
 
-    def _preview(self, ready: _Ready) -> Mapping[str, OpType] | None:
-        """Return what Pulumi would do; None where it was stopped, as nothing may be changed any more.
+    def _preview(self, ready: _Ready) -> Events | None:
+        """Return what Pulumi says it would do; None where it was stopped, as nothing may be changed any more.
 
         Raises:
             AnabranchError: Pulumi cannot tell.
         """
         try:
             with self._setting.command.heeding(self._must_end):
-                return ready.stack.preview(ready.parallel).planned
+                return ready.stack.preview(ready.parallel)
         except AnabranchError:
             if self.lost is None:
                 raise
             self._skip_all(self.lost.message)
             return None
 
-    def _refuse_surprises(self, planned: Mapping[str, OpType], wanted: Wanted, changing: frozenset[str]) -> None:
+    def _refuse_surprises(self, planned: Events, wanted: Wanted, changing: frozenset[str]) -> None:
         """Make sure that Pulumi would do nothing that no step says.
 
         Raises:
@@ -236,10 +234,10 @@ class DataCenterWork:
             Problem(
                 "AB441",
                 f"Pulumi stack {self._name}, {name}",
-                f"Pulumi would {operation.value} it, and no step of the plan says so",
+                f"Pulumi would {operation.value} it{_for(planned.differing[name])}, and no step of the plan says so",
                 "see what `pulumi preview` says about it, or use --provisioner direct",
             )
-            for name, operation in sorted(expected.surprises(planned).items())
+            for name, operation in sorted(expected.surprises(planned.planned).items())
         ]
         if problems:
             raise Refused(problems)
@@ -369,6 +367,10 @@ class DataCenterWork:
     def _skip_all(self, why: str) -> None:
         for work in self._works:
             work.skip(work.open, why)
+
+
+def _for(fields: Sequence[str]) -> str:
+    return f" ({', '.join(fields)})" if fields else ""
 
 
 def _secrets(clusters: Iterable[Cluster]) -> Iterator[str]:

@@ -37,6 +37,7 @@ class Events:
         begun: names of the topics and ACLs that it has begun to change.
         done: of those that it is done with.
         planned: what it would do to topics and ACLs, by their names.
+        differing: fields for which it would, by the same names.
     """
 
     def __init__(self, on_done: Callable[[str], None] = lambda name: None) -> None:
@@ -47,6 +48,7 @@ class Events:
         self.begun: set[str] = set()
         self.done: set[str] = set()
         self.planned: dict[str, OpType] = {}
+        self.differing: dict[str, list[str]] = {}
 
     def heard(self, event: EngineEvent) -> None:
         """Take one event in."""
@@ -56,6 +58,7 @@ class Events:
             name, operation = name_in(before.metadata.urn), OpType(before.metadata.op)
             if before.planning:
                 self.planned[name] = operation
+                self.differing[name] = sorted(before.metadata.diffs or ())
             elif operation not in _HARMLESS:
                 self.begun.add(name)
         if (failed := event.res_op_failed_event) is not None:

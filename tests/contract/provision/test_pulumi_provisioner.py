@@ -18,10 +18,12 @@ from stacks.automation import PulumiProvisioner
 from stacks.names import TOPIC_TYPE, name_in
 from stacks.state import STACK_TYPE
 from tests.support.clusters.kafka import (
+    admin,
     create,
     grow,
     names,
     partitions,
+    set_config,
     topic_configs,
     topic_id,
 )
@@ -294,16 +296,33 @@ def test_what_no_step_says_is_refused(way: Way, file: Path, source_cluster: Embe
     create(source_cluster, f"{topic_name}-more")
     entry["inputs"]["config"]["retention.ms"] = "1"
     path.write_text(json.dumps(state))
-    with pytest.raises(Refused, match="Pulumi would update it, and no step of the plan says so"):
+    with pytest.raises(Refused, match=r"Pulumi would update it \(config\), and no step of the plan says so"):
         way.apply(file)
     entry["inputs"]["partitions"] = 9
     path.write_text(json.dumps(state))
-    with pytest.raises(Refused, match="Pulumi would replace it, and no step of the plan says so") as raised:
+    with pytest.raises(
+        Refused, match=r"Pulumi would replace it \(partitions, .*\), and no step of the plan says so"
+    ) as raised:
         way.apply(file)
     assert [(p.code, p.where) for p in raised.value.problems] == [
         ("AB441", f"Pulumi stack dc2, south/north.{topic_name}")
     ]
     assert f"north.{topic_name}-more" not in names(source_cluster)
+
+
+def test_a_broker_with_settings_of_its_own_is_refused_before_anything_is_done(
+    way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    node = next(iter(admin(source_cluster).list_topics(timeout=60).brokers))
+    set_config(source_cluster, str(node), "log.segment.bytes", "100000000", "broker")
+    try:
+        with pytest.raises(Refused, match=rf"log.segment.bytes at broker {node} — .*--provisioner direct \[AB448\]"):
+            way.apply(file)
+    finally:
+        set_config(source_cluster, str(node), "log.segment.bytes", None, "broker")
+    assert f"north.{topic_name}" not in names(source_cluster)
+    assert way.apply(file).is_complete
 
 
 TWO_TARGETS = """\

@@ -98,9 +98,9 @@ def delete(broker: EmbeddedCluster, *names: str) -> None:
     )
 
 
-def set_config(broker: EmbeddedCluster, name: str, key: str, value: str | None) -> None:
+def set_config(broker: EmbeddedCluster, name: str, key: str, value: str | None, of: str = "topic") -> None:
     kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-    resource = ConfigResource("topic", name, incremental_configs=[ConfigEntry(key, value, incremental_operation=kind)])
+    resource = ConfigResource(of, name, incremental_configs=[ConfigEntry(key, value, incremental_operation=kind)])
     client = admin(broker)
     client.incremental_alter_configs([resource])[resource].result(ANSWER_SECONDS)
 

@@ -13,7 +13,7 @@ import queue
 import runpy
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ class Update:
                 # Many are begun before the first of them is done.
                 for one in some:
                     for op in self._operations(one):
-                        self._before(op, one.urn)
+                        self._before(op, one.urn, self._differing(one) if op in ("update", "replace") else ())
                 for one in some if not self.planning else ():
                     if not self.stopped.is_set():
                         self._step(one)
@@ -165,6 +165,11 @@ class Update:
             return ["replace"]
         return ["update"]
 
+    def _differing(self, one: Declared) -> list[str]:
+        old = self._old(one)
+        inputs = _inputs(one)
+        return [key for key in inputs if old is not None and old["inputs"].get(key) != inputs[key]]
+
     def _carry_out(self, op: str, one: Declared, old: dict[str, Any] | None) -> None:
         if one.type not in (TOPIC, ACL) or op in ("same", "import"):
             return
@@ -199,9 +204,10 @@ class Update:
             self._save()
             self.log.tell(resOutputsEvent={"metadata": _metadata("delete", gone["urn"]), "planning": False})
 
-    def _before(self, op: str, urn: str) -> None:
+    def _before(self, op: str, urn: str, differing: Sequence[str] = ()) -> None:
         self.counts[op] = self.counts.get(op, 0) + 1
-        self.log.tell(resourcePreEvent={"metadata": _metadata(op, urn), "planning": self.planning})
+        metadata = _metadata(op, urn) | ({"diffs": list(differing)} if differing else {})
+        self.log.tell(resourcePreEvent={"metadata": metadata, "planning": self.planning})
 
     def _cluster(self, provider: str) -> Cluster:
         return Cluster(self.providers[provider.rpartition("::")[0]])
