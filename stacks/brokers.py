@@ -23,7 +23,7 @@ DEFAULTS_OF_TOPICS = frozenset(
         *("log.segment.bytes", "log.segment.delete.delay.ms"),
     }
 )
-"""Settings of brokers that topics have as long as they have none of their own ("Topic-Level Configs" of Kafka's docs)."""
+"""Settings of brokers that topics have unless they have their own ("Topic-Level Configs" of Kafka's documentation)."""
 
 
 def check_brokers(cluster: Cluster) -> None:

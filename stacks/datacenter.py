@@ -116,6 +116,9 @@ class DataCenterWork:
         self.lost: Problem | None = None
         self._busy = [work for work in works if work.rest]
         self._begun: set[str] = set()
+        self._deleted = frozenset(
+            resource_of(step) for work in works for step in work.rest if isinstance(step, Removal)
+        )
         self._steps: dict[str, list[Step]] = {}
         for step in (step for work in works for step in work.rest):
             self._steps.setdefault(resource_of(step), []).append(step)
@@ -161,7 +164,7 @@ class DataCenterWork:
             if not is_as_planned(found.get(alias, ()), steps):
                 where = topology.clusters[alias].where
                 raise Refused(Problem("AB407", where, "has changed since the plan was made", _AGAIN))
-        view = view_of(topology, self._observed, here, now)
+        view = view_of(topology, self._observed, here, now, self._deleted)
         first = {id(step) for work in self._works for step in work.before_topics()}
         # What is done before Pulumi comes is not there for it any more.
         revocations = [
@@ -193,9 +196,12 @@ class DataCenterWork:
         settled = settle(deployment, wanted)
         if settled.is_changed:
             stack.put_state(version, settled.deployment)
-        Handover(str(record), self._answering, tuple(sorted(settled.imported))).write(path)
+        self._hand_over(record, path, sorted(settled.imported))
         parallel = max(LEAST_PARALLEL, min(MOST_PARALLEL, len(wanted.topics) + len(wanted.acls)))
         return _Ready(stack, settled, record, path, parallel)
+
+    def _hand_over(self, record: Path, path: Path, imported: Iterable[str]) -> None:
+        Handover(str(record), self._answering, tuple(imported), tuple(sorted(self._deleted))).write(path)
 
     def _files(self) -> str:
         """Return the topology's files as the program reads them: relative, as a project may be cloned anywhere."""
@@ -284,7 +290,7 @@ class DataCenterWork:
         events = self._up(ready, later)
         done, failures = events.done - later, dict(events.failures)
         if later and not failures and self.lost is None:
-            Handover(str(ready.record), self._answering).write(ready.path)
+            self._hand_over(ready.record, ready.path, ())
             events = self._up(ready, frozenset())
             done |= events.done
             failures |= events.failures

@@ -27,11 +27,13 @@ class Handover:
         planned: aliases of the targets that the plan is for, as far as this data centre's part rests on them.
         imported: names of the topics' resources that stand already and are not in the stack; they are declared as they
             stand: some releases of Pulumi import nothing that differs, others change it at once.
+        deleted: names of the topics' resources that the plan deletes: they are declared no more.
     """
 
     observed: str
     planned: tuple[str, ...]
     imported: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
         """Write it down, for this user alone."""
@@ -49,8 +51,8 @@ class Handover:
             return None
         try:
             value = read_json(Path(path))
-            observed, *lists = value["observed"], value["planned"], value["imported"]
-            if all(isinstance(one, str) for one in (observed, *lists[0], *lists[1])):
+            observed, *lists = value["observed"], value["planned"], value["imported"], value["deleted"]
+            if all(isinstance(one, str) for one in (observed, *lists[0], *lists[1], *lists[2])):
                 return cls(observed, *map(tuple, lists))
             why = "holds something else than names"
         except (OSError, ValueError, LookupError, TypeError) as error:

@@ -84,7 +84,7 @@ def _view(topology: Topology, observed: Observed, targets: tuple[str, ...], hand
     if handover is None:
         return View(whole_topics(topology, observed, targets), whole_acls(topology, observed, targets))
     plan = build_plan_ahead(topology, observed, handover.planned)
-    return view_of(topology, observed, targets, plan)
+    return view_of(topology, observed, targets, plan, handover.deleted)
 
 
 def _observed(topology: Topology, targets: tuple[str, ...], path: Path, handover: Handover | None) -> Observed:

@@ -15,6 +15,7 @@ from reconciler.model.planning.steps import Plan
 from reconciler.plan.ahead import rests_on
 from reconciler.plan.copies.offsets import Observed
 from reconciler.plan.whole import whole_acls, whole_topics
+from stacks.names import name_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ def upstream(topology: Topology, targets: Collection[str], planned: Collection[s
     return tuple(alias for alias in topology.aliases if alias in found)
 
 
-def view_of(topology: Topology, observed: Observed, targets: Collection[str], plan: Plan) -> View:
+def view_of(
+    topology: Topology, observed: Observed, targets: Collection[str], plan: Plan, deleted: Collection[str] = ()
+) -> View:
     """Return what the clusters `targets` are to have when a plan is carried out.
 
     Args:
@@ -52,6 +55,7 @@ def view_of(topology: Topology, observed: Observed, targets: Collection[str], pl
         observed: `targets` and all that the plan rests on.
         targets: aliases of a whole data centre; a cluster that the plan is not for keeps what it has.
         plan: for them, and for all before them.
+        deleted: names of resources of topics of ours that are about to be deleted.
     """
     planned = {cluster.alias for cluster in plan.clusters}
     topics: list[WholeTopic] = []
@@ -60,6 +64,7 @@ def view_of(topology: Topology, observed: Observed, targets: Collection[str], pl
         seen = rests_on(observed, plan, alias) if alias in planned else observed
         topics += whole_topics(topology, seen, (alias,))
         acls += whole_acls(topology, seen, (alias,)) if alias in planned else _as_they_stand(topology, observed[alias])
+    topics = [topic for topic in topics if name_of(topic) not in deleted]
     return View(tuple(sorted(topics, key=lambda topic: (topic.cluster, topic.name))), tuple(sorted(acls)))
 
 

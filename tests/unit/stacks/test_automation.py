@@ -43,6 +43,7 @@ class _Work:
 def provisioner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiProvisioner:
     monkeypatch.setattr(automation, "Command", lambda kept: None)
     monkeypatch.setattr(automation, "Work", _Work)
+    monkeypatch.setattr(automation, "check_brokers", lambda cluster: None)
     return PulumiProvisioner(DECLARED, (), tmp_path / "pulumi")
 
 
