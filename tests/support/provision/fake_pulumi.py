@@ -52,6 +52,12 @@ def calls(home: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def commands(home: Path, word: str) -> list[list[str]]:
+    """Return the commands that begin with a word, without what all have in common."""
+    found = [[one for one in call["argv"] if one != "--non-interactive"] for call in calls(home)]
+    return [argv for argv in found if argv[0] == word]
+
+
 def saved(home: Path, stack: str) -> dict[str, Any]:
     """Return the state of a stack as `stack export` would."""
     value: dict[str, Any] = json.loads((home / f"{stack}.json").read_text())
