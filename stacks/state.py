@@ -2,8 +2,8 @@
 
 Pulumi compares what a program declares with the state of the stack, not with the clusters. The two part ways: topics
 were made by an `up` that was killed, by the provisioner `direct`, or by `replicate`; somebody deleted one, or added
-partitions. Refreshing is no cure: it knows no topic that the stack does not have, and asks with the credentials that the
-state holds. But the plan rests on what was observed, so the state can be told:
+partitions. Refreshing is no cure: it knows no topic that the stack does not have, and asks with the credentials that
+the state holds. But the plan rests on what was observed, so the state can be told:
 
 - a topic or ACL that is not there, or is not declared any more, or that the clusters have with other partitions or
   settings than the stack believes, is taken out of the state; nothing at the clusters is touched by that;

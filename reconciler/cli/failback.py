@@ -291,7 +291,7 @@ def _copy_back(topology: Topology, coming: Failback, plan: FailbackPlan) -> None
 
     Raises:
         EnvironmentFault: AB709, some partitions are parked.
-        typer.Exit: 130, it was interrupted.
+        typer.Exit: 130 or 143, a signal has stopped it; 1, another declaration is in force now.
     """
     from reconciler.cli.replicate import made_state_dir, warn
     from reconciler.operate.flows.running import parked_problem
@@ -314,7 +314,7 @@ def _copy_back(topology: Topology, coming: Failback, plan: FailbackPlan) -> None
         raise EnvironmentFault([parked_problem(flow, one) for flow, one in outcome.parked])
     if outcome.ending is not RunEnding.CAUGHT_UP:
         console.print("Interrupted: run it again, what was done stays done.")
-        raise typer.Exit(130)
+        raise typer.Exit(128 + outcome.signal if outcome.signal else 1)
 
 
 def _still_written(plan: FailbackPlan, left: Sequence[tuple[str, int]]) -> list[Problem]:

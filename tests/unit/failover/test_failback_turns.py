@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,10 +13,13 @@ import typer
 
 from reconciler.cli import failback
 from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
 from reconciler.model.recorded.failover import FailbackPlan, FailedOver
 from reconciler.operate.locking import Locks
+from reconciler.replicator.driver import driver
+from reconciler.replicator.driver.driver import RunEnding, RunOutcome
 from reconciler.report.failover import failback_lines
 
 TOPOLOGY = Topology("shop", {}, ())
@@ -107,3 +112,23 @@ def test_what_is_called_off_is_told_without_groups() -> None:
     lines = [line.plain for line in failback_lines(plan("ending"))]
     assert lines[-1] == "  the failover is cancelled: consumers and producers stay at east, and the flow goes on"
     assert not any("group" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (RunOutcome(RunEnding.STOPPED, signal=signal.SIGINT), 130),
+        (RunOutcome(RunEnding.STOPPED, signal=signal.SIGTERM), 143),
+        (RunOutcome(RunEnding.SUPERSEDED), 1),
+    ],
+)
+def test_what_ends_the_copying_back_is_in_the_exit_code(
+    outcome: RunOutcome, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(driver, "Driver", lambda *_: SimpleNamespace(run=lambda: outcome))
+    coming = SimpleNamespace(specs=lambda *_: ["one"])
+    topology = Topology("shop", {"east": Cluster("east", ("b1:9092",))}, ())
+    with pytest.raises(typer.Exit) as ended:
+        failback._copy_back(topology, cast("Any", coming), cast("Any", SimpleNamespace(source="east")))
+    assert ended.value.exit_code == code
