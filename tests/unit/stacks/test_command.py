@@ -83,8 +83,10 @@ def test_whoever_leaves_waits_for_the_command(ready: Path, tmp_path: Path) -> No
 def test_pulumi_ends_with_whoever_started_it(ready: Path, tmp_path: Path) -> None:
     start = "import sys; from stacks.command import Command; Command().run(['up'], sys.argv[1], {})"
     with subprocess.Popen([sys.executable, "-c", start, str(tmp_path)], cwd=ROOT) as process:
-        eventually("pulumi runs", ready.exists)
-        process.kill()
+        try:
+            eventually("pulumi runs", ready.exists)
+        finally:
+            process.kill()
     eventually("it ended what was under way", ready.with_name("ready.ended").exists)
 
 
