@@ -112,8 +112,10 @@ class PulumiProvisioner:
         for name in parts:
             for alias in clusters_in(self._topology, name):
                 check_login(self._topology.clusters[alias])
-        for cluster in (one for clusters in parts.values() for one in clusters if one.steps):
-            check_brokers(self._topology.clusters[cluster.alias])
+        for clusters in parts.values():
+            for one in clusters:
+                if one.steps:
+                    check_brokers(self._topology.clusters[one.alias])
 
     def _carry_out(self, name: str, clusters: Sequence[ClusterPlan], plan: Plan, outcome: Outcome) -> None:
         """Work on one data centre.

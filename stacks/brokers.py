@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+from confluent_kafka.admin import ConfigSource
 
 from reconciler.model.base.errors import Problem, Refused
 from reconciler.model.declared.cluster import Cluster
@@ -36,21 +35,15 @@ def check_brokers(cluster: Cluster) -> None:
     Raises:
         Refused: AB448, some broker has one.
         Unreachable: AB310, no answer.
-        EnvironmentFault: what `clients.metadata` raises.
+        EnvironmentFault: what `clients.broker_settings` raises.
     """
-    client, seen = clients.metadata(cluster, _SECONDS)
-    asked = [ConfigResource(ResourceType.BROKER, str(node)) for node in seen.brokers]
-    own: dict[str, list[str]] = {}
-    for resource, future in client.describe_configs(asked, request_timeout=_SECONDS).items():
-        try:
-            found = future.result()
-        except KafkaException:
-            continue
-        for key in DEFAULTS_OF_TOPICS & found.keys():
-            if found[key].source == ConfigSource.DYNAMIC_BROKER_CONFIG.value:
-                own.setdefault(key, []).append(resource.name)
+    own: dict[str, list[int]] = {}
+    for node, settings in clients.broker_settings(cluster, _SECONDS).items():
+        for key in DEFAULTS_OF_TOPICS & settings.keys():
+            if settings[key].source == ConfigSource.DYNAMIC_BROKER_CONFIG.value:
+                own.setdefault(key, []).append(node)
     if own:
-        said = "; ".join(f"{key} at broker {', '.join(sorted(nodes))}" for key, nodes in sorted(own.items()))
+        said = "; ".join(f"{key} at broker {', '.join(map(str, sorted(nodes)))}" for key, nodes in sorted(own.items()))
         message = f"brokers have settings of their own that the Pulumi provider takes for those of topics: {said}"
         remedy = "set them for all brokers (--entity-default) or in their files, or use --provisioner direct"
         raise Refused(Problem("AB448", cluster.where, message, remedy))

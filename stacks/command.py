@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from pulumi import automation
 from pulumi.automation.errors import create_command_error
 
+from reconciler.launcher import launched
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Locked, Problem
 
 OnOutput = Callable[[str], Any]
@@ -30,13 +31,6 @@ HIDDEN_PREFIX = "KAFKA_"
 
 _HEED_SECONDS = 0.2
 """How long a running command may go on when it must end."""
-
-_TIE = """\
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGINT)
-if os.getppid() == int(sys.argv[1]):
-    os.execvp(sys.argv[2], sys.argv[2:])
-"""
 
 _INSTALL = "install it (https://www.pulumi.com/docs/install/), or use --provisioner direct"
 _HOLDER = re.compile(r": created by (\S+)@(\S+) \(pid (\d{1,10})\) at (\S+)")
@@ -97,8 +91,9 @@ class Command(automation.PulumiCommand):
         Raises:
             automation.CommandError: it did not end with 0.
         """
-        command = [*_tied_to_us(), self.command, "--non-interactive"]
-        command += [arg for arg in args if arg != "--non-interactive"]
+        arguments = ["--non-interactive", *(arg for arg in args if arg != "--non-interactive")]
+        # An orphan would go on changing targets whose locks have expired.
+        command = launched(self.command, *arguments, number=signal.SIGINT)
         environment = {**self._environment(), **additional_env, "PULUMI_AUTOMATION_API": "true"}
         with subprocess.Popen(
             command,
@@ -178,15 +173,6 @@ def check_interpreter() -> None:
         raise EnvironmentFault(Problem("AB370", "Pulumi", message, remedy))
 
 
-def _tied_to_us() -> list[str]:
-    """Return what stands before a command that is interrupted when this process dies, however that comes.
-
-    Otherwise Pulumi would go on, and change targets whose locks nobody holds any more. The thread that starts it must
-    live as long: it is that thread's death which the kernel tells (prctl(2), PR_SET_PDEATHSIG).
-    """
-    return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid())]
-
-
 def _never() -> bool:
     return False
 
@@ -218,7 +204,7 @@ def failure(
 
 
 class Holder(NamedTuple):
-    """Who keeps a stack locked: a process on a host, and since when."""
+    """The process that has a stack locked, and since when."""
 
     user: str
     host: str
@@ -240,7 +226,7 @@ class Holder(NamedTuple):
 
 
 def holder_in(result: automation.CommandResult) -> Holder | None:
-    """Return who keeps a stack locked, as a backend of files says it; None where the command did not say it."""
+    """Return the process that has a stack locked, from the output of a backend of files; None where it has none."""
     found = _HOLDER.search(result.stderr)
     return Holder(found[1], found[2], int(found[3]), found[4]) if found else None
 

@@ -24,7 +24,7 @@ from stacks.events import Events
 from stacks.state import Deployment
 
 _LOG = logging.getLogger(__name__)
-# The end of a killed Pulumi's events is no news: its exit code is told.
+# A killed Pulumi also ends its stream of events; its exit code is reported.
 warnings.filterwarnings("ignore", "Error in event stream", UserWarning)
 
 
@@ -93,10 +93,10 @@ class Stack:
         self._without_dead_lock(bring_up, events)
 
     def _without_dead_lock(self, work: Callable[[], object], events: Events | None = None) -> None:
-        """Do something for which Pulumi takes its lock; a lock that a killed process has left is taken away.
+        """Do something for which Pulumi takes its lock; a lock that a killed process has left is removed.
 
-        No apply of ours is at work on the stack, as it would hold the locks of the targets. Whoever runs `pulumi` by
-        hand is seen, on this machine, by the process.
+        No other apply of ours runs on the stack: the caller holds the locks of the targets. A `pulumi` that was started
+        by hand on this machine is alive, so its lock stays.
         """
         try:
             with self._errors(events):
@@ -105,7 +105,7 @@ class Stack:
             holder = holder_in(self._command.last)
             if holder is None or not holder.is_dead:
                 raise
-            _LOG.debug("Pulumi stack %s: the lock of process %d, which is dead, is taken away", self._name, holder.pid)
+            _LOG.debug("Pulumi stack %s: the lock of process %d, which is dead, is removed", self._name, holder.pid)
             with self._errors():
                 command = ["cancel", "--yes", "--stack", self._name]
                 self._command.run(command, self._workspace.work_dir, self._environment)

@@ -110,9 +110,12 @@ def _change_levels(*_: object) -> None:
     """Log debug lines of all rooms, or where that is so the levels that the command began with."""
     wanted = os.environ.get(starting.VERBOSE)
     tree = logging.getLogger(starting.TREE)
-    is_debug = tree.level == logging.DEBUG and wanted != starting.ALL_ROOMS
-    starting.set_log_levels(wanted if is_debug else starting.ALL_ROOMS)
-    common.say("debug lines of all rooms from now on" if not is_debug else "debug lines as the command began with")
+    if tree.level == logging.DEBUG and wanted != starting.ALL_ROOMS:
+        starting.set_log_levels(wanted)
+        common.say("debug lines as the command began with")
+    else:
+        starting.set_log_levels(starting.ALL_ROOMS)
+        common.say("debug lines of all rooms from now on")
 
 
 class LogHandler(logging.Handler):
@@ -175,7 +178,7 @@ def begin_logging(verbose: str | None) -> None:
     """
     set_levels(verbose)
     _handler.output = "text"
-    logging.getLogger("reconciler").addHandler(_handler)
+    logging.getLogger(starting.TREE).addHandler(_handler)
     if verbose:
         os.environ[starting.VERBOSE] = verbose
     else:
@@ -184,9 +187,9 @@ def begin_logging(verbose: str | None) -> None:
 
 def end_logging() -> None:
     """Take back what `begin_logging` did: levels, the handler, the variable that processes inherit."""
-    if threading.current_thread() is threading.main_thread():
+    if signal.getsignal(signal.SIGUSR1) is _change_levels:
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
-    logging.getLogger("reconciler").removeHandler(_handler)
+    logging.getLogger(starting.TREE).removeHandler(_handler)
     starting.set_log_levels(None)
     os.environ.pop(starting.VERBOSE, None)
 

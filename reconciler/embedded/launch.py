@@ -6,16 +6,15 @@ thread would die when that worker ends. One daemon thread therefore starts all o
 
 from __future__ import annotations
 
-import os
 import queue
+import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-_LAUNCHER = Path(__file__).with_name("launcher.py")
+from reconciler.launcher import launched
 
 
 class _Starter:
@@ -62,10 +61,9 @@ def start_child(command: Sequence[str], output: Path) -> subprocess.Popen[bytes]
 
 
 def _spawn(command: Sequence[str], output: Path) -> subprocess.Popen[bytes]:
-    launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
     with output.open("ab") as sink:
         return subprocess.Popen(
-            [*launcher, *command],
+            launched(*command, number=signal.SIGKILL),
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,

@@ -7,6 +7,7 @@ Sources: https://github.com/prometheus/OpenMetrics (specification 1.0), "Exposit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,9 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
 Value = float | int
+
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class Samples(NamedTuple):
@@ -39,6 +43,12 @@ def labelled(names: Sequence[str], values: Sequence[str]) -> str:
 def escaped(value: str) -> str:
     """Return the value of a label as both formats write it: names of clusters, topics and groups are foreign input."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def labels_in(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of which `labelled` made a text."""
+    for name, value in _LABEL.findall(text):
+        yield name, _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], value) if "\\" in value else value
 
 
 def with_label(labels: str, name: str, value: str) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import ConfigResource, ResourceType
-
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import clients
 
@@ -18,17 +15,9 @@ def retention_seconds(cluster: Cluster) -> float:
 
     Raises:
         Unreachable: AB310, no answer.
-        EnvironmentFault: what `clients.metadata` raises.
+        EnvironmentFault: what `clients.broker_settings` raises.
     """
-    client, seen = clients.metadata(cluster, _SECONDS)
-    asked = [ConfigResource(ResourceType.BROKER, str(node)) for node in seen.brokers]
-    found = [_USUALLY]
-    for future in client.describe_configs(asked, request_timeout=_SECONDS).values():
-        try:
-            entry = future.result().get(_KEY)
-        except KafkaException:
-            # Where reading the settings of brokers is refused, the default counts.
-            continue
-        if entry is not None and entry.value is not None:
-            found.append(int(entry.value))
+    # Where reading the settings of brokers is refused, the default counts.
+    entries = [settings.get(_KEY) for settings in clients.broker_settings(cluster, _SECONDS).values()]
+    found = [_USUALLY, *(int(entry.value) for entry in entries if entry is not None and entry.value is not None)]
     return min(found) * 60.0

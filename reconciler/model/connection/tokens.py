@@ -22,6 +22,7 @@ from typing import Any
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.connection import token_provider
+from reconciler.model.connection.redirects import NoRedirects
 from reconciler.model.connection.references import URL, Reference, settled
 from reconciler.model.connection.security import OAuth, Security
 from reconciler.model.connection.token_provider import TokenFault
@@ -176,15 +177,8 @@ def _shown(endpoint: str) -> str:
     return re.split("[?#]", endpoint, maxsplit=1)[0]
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirects: urllib would send the client's secret wherever an answer points to."""
-
-    def redirect_request(self, *_arguments: object, **_options: object) -> None:
-        return None
-
-
 def _answer(request: urllib.request.Request, security: Security, where: str) -> dict[str, Any]:
-    handlers: list[type[urllib.request.BaseHandler] | urllib.request.BaseHandler] = [_NoRedirects]
+    handlers: list[type[urllib.request.BaseHandler] | urllib.request.BaseHandler] = [NoRedirects]
     if request.type == "https":
         context = ssl.create_default_context()
         if security.ca is not None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ResourceType, TopicMetadata
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
@@ -179,6 +179,22 @@ def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> 
     client = make(AdminClient, cluster, {"socket.connection.setup.timeout.ms": 3000}, reports)
     longest = cluster.clients.admin.patience(longest or seconds)
     return client, ask(cluster, client, reports, partial(listed, client), seconds, longest)
+
+
+def broker_settings(cluster: Cluster, seconds: float) -> dict[int, dict[str, ConfigEntry]]:
+    """Return the settings of each broker, by its id; without brokers whose settings the user may not see.
+
+    Raises:
+        Unreachable: AB310, no answer.
+        EnvironmentFault: what `metadata` raises.
+    """
+    client, seen = metadata(cluster, seconds)
+    asked = [ConfigResource(ResourceType.BROKER, str(node)) for node in seen.brokers]
+    found: dict[int, dict[str, ConfigEntry]] = {}
+    for resource, future in client.describe_configs(asked, request_timeout=seconds).items():
+        with contextlib.suppress(KafkaException):
+            found[int(resource.name)] = future.result()
+    return found
 
 
 class Renewed(Generic[Client]):

@@ -39,12 +39,6 @@ def way(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     return make_way(request.param, tmp_path, monkeypatch)
 
 
-@pytest.fixture
-def file(tmp_path: Path, source_cluster: EmbeddedCluster, topic_name: str) -> Path:
-    """A topology from a broker to itself: remote topics have the prefix `north.`."""
-    return write(tmp_path, source_cluster, source_cluster, topic_name)
-
-
 def test_after_an_apply_the_plan_is_empty(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str
 ) -> None:

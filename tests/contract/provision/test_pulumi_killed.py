@@ -11,22 +11,11 @@ from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import AnabranchError, Locked, Problem
 from reconciler.model.planning.steps import CreateInternalTopic, Step
-from stacks.names import TOPIC_TYPE
 from tests.support.clusters.kafka import create, grow, names, partitions, topic_id
 from tests.support.provision import fake_pulumi
-from tests.support.provision.provisioning import STACK, Way, held, make_way, plan_of, write
+from tests.support.provision.provisioning import STACK, Way, entries, held, plan_of
 
 NOT_KNOWN = "it was begun, and may be done: apply again, which finds what is there"
-
-
-@pytest.fixture
-def way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Way:
-    return make_way("stand-in", tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def file(tmp_path: Path, source_cluster: EmbeddedCluster, topic_name: str) -> Path:
-    return write(tmp_path, source_cluster, source_cluster, topic_name)
 
 
 def test_a_killed_up_is_finished_by_the_next_apply(
@@ -81,9 +70,7 @@ def test_a_change_that_was_made_and_could_not_be_seen_is_no_dead_end(
     monkeypatch.setenv("FAKE_PULUMI_UNREADY", json.dumps({topic_name: "couldn't find resource (21 retries)"}))
     outcome = way.apply(file)
     assert [one.problem.message for one in outcome.failed] == ["couldn't find resource (21 retries)"]
-    (entry,) = [
-        one for one in fake_pulumi.saved(way.home, STACK)["deployment"]["resources"] if one["type"] == TOPIC_TYPE
-    ]
+    (entry,) = entries(way)
     assert (entry["inputs"]["partitions"], entry["outputs"]["partitions"], "initErrors" in entry) == (1, 3, True)
 
     monkeypatch.delenv("FAKE_PULUMI_UNREADY")

@@ -27,17 +27,7 @@ from tests.support.clusters.kafka import (
     topic_id,
 )
 from tests.support.provision import fake_pulumi
-from tests.support.provision.provisioning import STACK, Way, held, make_way, plan_of, write
-
-
-@pytest.fixture
-def way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Way:
-    return make_way("stand-in", tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def file(tmp_path: Path, source_cluster: EmbeddedCluster, topic_name: str) -> Path:
-    return write(tmp_path, source_cluster, source_cluster, topic_name)
+from tests.support.provision.provisioning import STACK, Way, entries, held, plan_of, write
 
 
 def test_each_topic_is_a_protected_resource_below_its_flow(
@@ -45,9 +35,7 @@ def test_each_topic_is_a_protected_resource_below_its_flow(
 ) -> None:
     create(source_cluster, topic_name)
     assert way.apply(file).is_complete
-    (entry,) = [
-        one for one in fake_pulumi.saved(way.home, STACK)["deployment"]["resources"] if one["type"] == TOPIC_TYPE
-    ]
+    (entry,) = entries(way)
     assert (name_in(entry["urn"]), entry["protect"]) == (f"south/north.{topic_name}", True)
     assert name_in(entry["parent"]) == "north-south"
     (up,) = fake_pulumi.commands(way.home, "up")
@@ -174,7 +162,7 @@ def test_what_no_step_says_is_refused(way: Way, file: Path, source_cluster: Embe
     entry["inputs"]["partitions"] = 9
     path.write_text(json.dumps(state))
     with pytest.raises(
-        Refused, match=r"would replace it \(.*partitions.*\), and no step of the plan says so"
+        Refused, match=r"Pulumi would replace it \(config, partitions\), and no step of the plan says so"
     ) as raised:
         way.apply(file)
     assert [(p.code, p.where) for p in raised.value.problems] == [

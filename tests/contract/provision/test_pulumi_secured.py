@@ -20,15 +20,10 @@ from reconciler.state.ownership import Ownership
 from stacks.names import ACL_TYPE
 from tests.support.clusters.kafka import ANSWER_SECONDS, ANY_ACL, admin, create, grant
 from tests.support.provision import fake_pulumi
-from tests.support.provision.provisioning import TARGET, Way, held, make_way, plan_of, write
+from tests.support.provision.provisioning import TARGET, Way, held, plan_of, write
 from tests.support.security.acls import revoke
 
 PASSWORD = "a-word-that-nobody-may-see"
-
-
-@pytest.fixture
-def way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Way:
-    return make_way("stand-in", tmp_path, monkeypatch)
 
 
 SECURED = """\

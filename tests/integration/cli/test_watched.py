@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from reconciler.embedded import EmbeddedCluster, running
+from reconciler.embedded import EmbeddedCluster
 from tests.support.clusters.consumers import join_share_group, leave_behind
+from tests.support.clusters.datacenters import ALIASES, REPLICATION, Clusters, declared, six_running
 from tests.support.clusters.kafka import create, set_config
 from tests.support.commands.command import anabranch
 from tests.support.commands.scraping import exporter, firing, prometheus, queried, value
@@ -24,7 +25,6 @@ from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(2_400)]
 
-ALIASES = tuple(f"{place}-{number}" for place in ("west", "east", "north") for number in (1, 2))
 PARTITIONS = 2
 SECONDS = 1_200
 WATCHED_SECONDS = 60
@@ -32,37 +32,17 @@ WATCHED_SECONDS = 60
 AROUND_SECONDS = 5
 FILE = """\
 version: 1
-name: {name}
-clusters:
-{clusters}
-defaults:
+name: watched
+{clusters}defaults:
   tasks: 1
   groups: {{include: [billing, shared], sync-offsets: true, interval: 5s}}
-replication:
-  - xdcr:
-      west: [west-1, west-2]
-      east: [east-1, east-2]
-      north: [north-1, north-2]
-    topics: {{include: ["(.*[.])?orders", "(.*[.])?users"]}}
-"""
-
-Clusters = Mapping[str, EmbeddedCluster]
+{replication}"""
 
 
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[Clusters]:
-    with running(*(EmbeddedCluster(alias) for alias in ALIASES)) as started:
-        yield dict(zip(ALIASES, started, strict=True))
-
-
-def declared(folder: Path, clusters: Clusters) -> Path:
-    lines = [
-        f'  {alias}: {{bootstrap: ["{one.bootstrap}"], datacenter: {alias.partition("-")[0]}}}'
-        for alias, one in clusters.items()
-    ]
-    path = folder / "shop.yaml"
-    path.write_text(FILE.format(name="watched", clusters="\n".join(lines)))
-    return path
+    with six_running() as started:
+        yield started
 
 
 def status_of(file: Path) -> Mapping[str, Any]:
@@ -148,7 +128,8 @@ def produce_large(cluster: EmbeddedCluster, topic: str) -> None:
 
 
 def test_what_prometheus_has_is_what_status_says_and_each_trouble_fires(tmp_path: Path, clusters: Clusters) -> None:
-    file = declared(tmp_path, clusters)
+    file = tmp_path / "shop.yaml"
+    file.write_text(FILE.format(clusters=declared(clusters), replication=REPLICATION))
     for one in clusters.values():
         create(one, "orders", PARTITIONS)
     create(clusters["west-2"], "users", PARTITIONS)

@@ -4,53 +4,39 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import ConfigResource
 
-from reconciler.embedded import EmbeddedCluster, running
+from reconciler.embedded import EmbeddedCluster
+from tests.support.clusters.datacenters import ALIASES, REPLICATION, Clusters, declared, six_running
 from tests.support.clusters.kafka import admin, create, topic_configs
 from tests.support.commands.command import anabranch
 
 CHANGES, REFUSED, UNREACHABLE = 3, 4, 6
-ALIASES = tuple(f"{place}-{number}" for place in ("west", "east", "north") for number in (1, 2))
 FILE = """\
 version: 1
 name: shop
-clusters:
-{clusters}
-datacenters:
+{clusters}datacenters:
   east: {{wave: 1}}
   west: {{wave: 2}}
-replication:
-  - xdcr:
-      west: [west-1, west-2]
-      east: [east-1, east-2]
-      north: [north-1, north-2]
-    topics: {{include: ["(.*[.])?orders", "(.*[.])?users"]}}
-flows:
+{replication}flows:
   - {{from: north-1, to: north-2, tasks: 1}}
 """
-
-Clusters = Mapping[str, EmbeddedCluster]
 
 
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[Clusters]:
-    with running(*(EmbeddedCluster(alias) for alias in ALIASES)) as started:
-        yield dict(zip(ALIASES, started, strict=True))
+    with six_running() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def file(clusters: Clusters, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("xdcr") / "shop.yaml"
-    lines = [
-        f'  {alias}: {{bootstrap: ["{clusters[alias].bootstrap}"], datacenter: {alias.partition("-")[0]}}}'
-        for alias in ALIASES
-    ]
-    path.write_text(FILE.format(clusters="\n".join(lines)))
+    path.write_text(FILE.format(clusters=declared(clusters), replication=REPLICATION))
     return path
 
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -109,5 +109,10 @@ def make_way(kind: Kind, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Way:
 
 def held(way: Way, kind: str = TOPIC_TYPE, stack: str = STACK) -> list[str]:
     """The names of what a stack has of a kind."""
+    return sorted(name_in(one["urn"]) for one in entries(way, kind, stack))
+
+
+def entries(way: Way, kind: str = TOPIC_TYPE, stack: str = STACK) -> list[dict[str, Any]]:
+    """What the state of a stack has of a kind."""
     resources = fake_pulumi.saved(way.home, stack)["deployment"].get("resources", [])
-    return sorted(name_in(one["urn"]) for one in resources if one["type"] == kind)
+    return [one for one in resources if one["type"] == kind]

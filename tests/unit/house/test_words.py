@@ -35,6 +35,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "demo": 0.0,
     "embedded": 0.5,
     "failover": 0.5,
+    "launcher": 0.0,
     "metrics": 0.5,
     "model": 0.5,
     "observe": 1.0,

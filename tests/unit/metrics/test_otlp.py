@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from reconciler.metrics.exposition import Samples, cumulative, labelled, text
 from reconciler.metrics.otlp import Collector, OtlpPusher, request
 from reconciler.metrics.table import MetricFamily
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault
+from tests.support.answering import answering
 from tests.support.waiting import eventually
 from tests.unit.metrics.test_server import TOPOLOGY, FixedLookout, seen
 
@@ -62,16 +62,6 @@ class ReceivingHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
-
-
-@contextmanager
-def receiving() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -119,7 +109,7 @@ def pusher(exporter: Exporter, collector: Collector) -> OtlpPusher:
 
 
 def test_a_push_has_every_sample_of_a_scrape(exporter: Exporter) -> None:
-    with receiving() as server:
+    with answering(Receiver()) as server:
         environment = {
             "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20s3cret, x-scope-orgid = shop ",
             "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=prod,service.name=other",
@@ -191,7 +181,7 @@ def test_types_units_and_foreign_names_stay_what_they_are() -> None:
 def test_what_a_collector_does_not_take_is_told_and_nothing_secret(
     exporter: Exporter, status: int, answer: bytes, told: str
 ) -> None:
-    with receiving() as server:
+    with answering(Receiver()) as server:
         server.status, server.answer = status, answer
         one = pusher(
             exporter, Collector.of(server.url, {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20s3cret"})
@@ -206,7 +196,7 @@ def test_what_a_collector_does_not_take_is_told_and_nothing_secret(
 
 def test_a_collector_that_is_away_is_told_once_and_gets_the_newest_when_it_is_back(exporter: Exporter) -> None:
     warned: list[AnabranchError] = []
-    with receiving() as server:
+    with answering(Receiver()) as server:
         collector = Collector.of(server.url, {})
     stopping = threading.Event()
     one = OtlpPusher(exporter, collector, 0.01, warned.append)
@@ -216,7 +206,7 @@ def test_a_collector_that_is_away_is_told_once_and_gets_the_newest_when_it_is_ba
     stopping.set()
     thread.join()
     assert ["does not answer: " in str(error) for error in warned] == [True]
-    with receiving() as server:
+    with answering(Receiver()) as server:
         pusher(exporter, Collector.of(server.url, {})).run(stopping)
     assert len(server.pushed) == 1
 

@@ -22,6 +22,7 @@ from reconciler.model.connection.references import Reference
 from reconciler.model.connection.security import OAuth, Security
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import clients
+from tests.support.answering import answering
 
 CLIENT_SECRET = "hunter2-Sq7"
 
@@ -61,12 +62,8 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
     # Another test's endpoint may have had the same port.
     monkeypatch.setattr(tokens, "_fetched", {})
-    with Endpoint() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
+    with answering(Endpoint()) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def of_endpoint(server: Endpoint) -> Cluster:
