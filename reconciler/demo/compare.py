@@ -24,6 +24,8 @@ _TIMEOUT = 20.0
 # Of a record in message format v0.
 _NO_TIME = -1
 _CHUNK = 10_000
+_PAUSE = 0.2
+_LOST = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 
 
 @dataclass(frozen=True)
@@ -121,11 +123,7 @@ def read(cluster: Cluster, topic: str, isolation: Isolation) -> dict[int, TopicR
 def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, TopicReading]:
     """Read all partitions to their ends. Raises KafkaException."""
     numbers = sorted(clients.one_topic(consumer, _TIMEOUT, topic).partitions)
-    starts = [
-        TopicPartition(topic, number, consumer.get_watermark_offsets(TopicPartition(topic, number), _TIMEOUT)[0])
-        for number in numbers
-    ]
-    consumer.assign(starts)
+    consumer.assign([TopicPartition(topic, number, _start(consumer, topic, number)) for number in numbers])
     hashes = {number: hashlib.blake2b(digest_size=16) for number in numbers}
     seen = {number: (0, -1, -1) for number in numbers}
     for message in _until_ends(consumer, numbers, where):
@@ -143,6 +141,19 @@ def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, TopicRead
         )
         hashes[number].update(repr(fields).encode())
     return {number: TopicReading(*seen[number], hashes[number].hexdigest()) for number in numbers}
+
+
+def _start(consumer: Consumer, topic: str, number: int) -> int:
+    """Return the first offset of a partition, over a new connection where one is lost. Raises KafkaException."""
+    deadline = time.monotonic() + _TIMEOUT
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(TopicPartition(topic, number), _TIMEOUT)[0])
+        except KafkaException as error:
+            # Brokers end connections of clients that log in again too late, as on a busy machine.
+            if error.args[0].code() not in _LOST or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE)
 
 
 def _until_ends(consumer: Consumer, numbers: Sequence[int], where: str) -> Iterator[Message]:
