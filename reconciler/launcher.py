@@ -35,7 +35,10 @@ def main() -> None:
     # The parent may have died before the call above; then no signal will ever come.
     if os.getppid() != parent:
         sys.exit("the parent has ended")
-    os.execvp(command[0], command)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]}: {error.strerror}")
 
 
 if __name__ == "__main__":

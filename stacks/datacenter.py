@@ -363,8 +363,7 @@ class DataCenterWork:
         # Asked once more, a revocation changes nothing; and what the stack did not know is revoked here.
         revoked = [step for step in fine if isinstance(step, RevokeAcl)]
         for part in ([grants.confirm(granted)] if granted else []) + ([grants.change(revoked)] if revoked else []):
-            work.outcome.failed += part.failed
-            work.done(part.done)
+            work.take_over(part)
         if self.lost is not None and work.outcome.is_complete:
             work.skip(removals, self.lost.message)
         else:

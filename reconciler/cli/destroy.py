@@ -16,10 +16,11 @@ from reconciler.cli.shared_options import AllowDelete, Clusters, TakeOver, Topic
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
-from reconciler.model.planning.outcome import Outcome
+from reconciler.model.planning.outcome import Outcome, Skipped
 from reconciler.model.planning.removals import DeletionKind
 from reconciler.model.planning.steps import Plan
 from reconciler.operate.carrying import carry_out, refuse_when_moved_on, refuse_while_copied
+from reconciler.operate.deployments.observed import Deployments
 from reconciler.operate.locking import Locks
 from reconciler.operate.planning import answering, report_away
 from reconciler.operate.targets import check_names, chosen_targets
@@ -97,7 +98,8 @@ def _planned(
         raise Unreachable(unseen)
     check_names(only, {name for target in observed.values() for name in (*ours(topology, target), *target.names)})
     there = answering(targets, observed)
-    return destroy_plan(topology, observed, there, only), observed
+    plan = destroy_plan(topology, observed, there, only)
+    return plan if only else replace(plan, deployments=Deployments(topology).removal(there)), observed
 
 
 def _guard(
@@ -113,15 +115,25 @@ def _guard(
 
     check_owner(topology, observed, [cluster.alias for cluster in plan.clusters], take_over)
     check_deletions(plan, observed, allowed or {}, named, is_destroy=True)
-    refuse_while_copied(topology, plan, {})
+    if not plan.deployment_steps:
+        refuse_while_copied(topology, plan, {})
 
 
 def _destroyed(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
-    """Record first that nothing is in force any more, then delete."""
+    """Stop what is deployed, record that nothing is in force any more, then delete."""
     from reconciler.provision.removal import end_what_is_in_force
 
     if plan.changes_nothing:
         return Outcome()
+    if plan.deployment_steps:
+        stopped = carry_out(topology, replace(plan, clusters=()), locks, "stopping")
+        if not stopped.is_complete:
+            stopped.skipped += [Skipped(step, "processes still run") for step in plan.steps]
+            return stopped
+        refuse_while_copied(topology, plan, {})
+        outcome = _destroyed(topology, replace(plan, deployments=()), locks)
+        outcome.done[:0] = stopped.done
+        return outcome
     locks.interrupts.change()
     closed = end_what_is_in_force(topology, plan, locks.check)
     rest = replace(plan, clusters=tuple(replace(cluster, declared=None) for cluster in plan.clusters))

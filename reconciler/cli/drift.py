@@ -43,7 +43,7 @@ def drift(
     if result.unseen:
         print_problems(result.unseen)
         raise typer.Exit(Unreachable.exit_code)
-    if detailed_exitcode and result.drifted:
+    if detailed_exitcode and not result.is_clean:
         raise typer.Exit(DIFFERENT)
 
 

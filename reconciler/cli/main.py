@@ -21,6 +21,7 @@ from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
 from reconciler.cli.common import as_usage, log_to, print_log, print_problems
 from reconciler.cli.demo import demo
+from reconciler.cli.deployments import deployments
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
 from reconciler.cli.drift import drift
@@ -36,15 +37,15 @@ from reconciler.cli.log import VERBOSE, begin_logging
 from reconciler.cli.metrics import metrics
 from reconciler.cli.offsets.commands import offsets
 from reconciler.cli.optional_values import with_values, with_verbose_first
-from reconciler.cli.pause import pause
 from reconciler.cli.plan import plan
 from reconciler.cli.reconcile import reconcile
 from reconciler.cli.replicate import replicate
-from reconciler.cli.restart import restart
-from reconciler.cli.resume import resume
 from reconciler.cli.schema import schema
 from reconciler.cli.serve import serve
 from reconciler.cli.status import status
+from reconciler.cli.steer.pause import pause
+from reconciler.cli.steer.restart import restart
+from reconciler.cli.steer.resume import resume
 from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.model.base.errors import AnabranchError, Problem
@@ -70,6 +71,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "drift": drift,
     "adopt": adopt,
     "destroy": destroy,
+    "deployments": deployments,
     "reconcile": reconcile,
     "replicate": replicate,
     "status": status,

@@ -8,6 +8,7 @@ Commands call `load`; no other room handles YAML.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from reconciler.declare.checks import (
     clusters,
     crossings,
     datacenters,
+    deployments,
     lookalikes,
     policies,
     renames,
@@ -26,12 +28,13 @@ from reconciler.declare.checks.expand import Draft, expand, mentions
 from reconciler.declare.documents import codes, shape, words
 from reconciler.declare.documents.located import Document, Located, Mark, SourcePlace, TextPosition
 from reconciler.declare.documents.merge import MergedDocuments, Source, merge
-from reconciler.declare.documents.reader import display_name, read
+from reconciler.declare.documents.reader import STDIN, display_name, read
 from reconciler.declare.documents.settings import Settings
 from reconciler.declare.documents.violations import Finding
 from reconciler.model.base.errors import DeclaredInputError, Problem
+from reconciler.model.declared.cluster import DEFAULT_DATACENTER
 from reconciler.model.declared.fields import Field
-from reconciler.model.declared.topology import Topology
+from reconciler.model.declared.topology import Topology, TopologyFile
 
 
 def _ignore(_warning: Problem) -> None:
@@ -84,6 +87,8 @@ def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Top
         problems += policies.check(known) or crossings.check(
             known, tuple(declaration.clusters), are_all=len(certain) == len(drafts)
         )
+    if all_read and not problems:
+        problems += deployments.crossings(declaration.datacenters, _led_into(declaration, drafts))
     if problems:
         raise DeclaredInputError(_in_order(problems, paths))
     used = {alias for draft in drafts for alias in (draft.flow.source, draft.flow.target)}
@@ -95,6 +100,7 @@ def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Top
         flows=tuple(draft.flow for draft in drafts),
         datacenters={name: datacenters.build(name, place) for name, place in declaration.datacenters.items()},
         owner=declaration.owner,
+        files=tuple(_files(sources)),
     )
     stands = {cluster.datacenter for cluster in topology.clusters.values()}
     suspect = [*clusters.warnings(declaration.clusters, used), *datacenters.warnings(declaration.datacenters, stands)]
@@ -102,6 +108,23 @@ def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Top
     for warning in _in_order(suspect, paths):
         warn(warning)
     return topology, drafts
+
+
+def _led_into(declaration: MergedDocuments, drafts: Sequence[Draft]) -> Counter[str]:
+    """Return by data centre how many of its clusters flows lead into."""
+    targets = {draft.flow.target for draft in drafts if draft.flow.enabled}
+    places = (declaration.clusters[alias] / "datacenter" for alias in targets)
+    return Counter(str(place.value or DEFAULT_DATACENTER) for place in places)
+
+
+def _files(sources: Sequence[Source]) -> Iterator[TopologyFile]:
+    """Yield the files, each under a name of its own: two folders may each have one of the same name."""
+    names: set[str] = set()
+    for number, source in enumerate(sources, 1):
+        name = "topology.yaml" if source.document.name == display_name(STDIN) else Path(source.document.name).name
+        name = f"{number}-{name}" if name in names else name
+        names.add(name)
+        yield TopologyFile(name, source.document.content)
 
 
 def _is_certain(draft: Draft, sources: Sequence[Source]) -> bool:

@@ -11,6 +11,8 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.outcome import Outcome
 from reconciler.model.planning.removals import DeleteTopic
 from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Plan, Step
+from reconciler.operate.deployments.carrying import DeploymentControls, DeploymentWork
+from reconciler.operate.deployments.observed import Deployments
 from reconciler.operate.locking import Locks
 from reconciler.operate.rollout import WaveGate, in_waves
 
@@ -106,10 +108,26 @@ def carry_out(
     if plan.changes_nothing:
         return Outcome()
     locks.interrupts.change()
-    with locks.reporter.counting(doing, len(plan.steps)) as advance:
+    with locks.reporter.counting(doing, len(plan.steps) + len(plan.deployment_steps)) as advance:
         provisioner = make(topology, lambda _: advance(), locks.check)
         provisioner.prepare(plan)
-        outcome = in_waves(topology, plan, gate, provisioner.apply, locks.interrupts, locks.reporter)
+        work = DeploymentWork(Deployments(topology), _controls(locks, advance, gate))
+
+        def apply(part: Plan) -> Outcome:
+            with work.files_ahead(part) as ahead:
+                outcome = ahead.outcome = provisioner.apply(part)
+            work.carry_out(part, outcome)
+            return outcome
+
+        outcome = in_waves(topology, plan, gate, apply, locks.interrupts, locks.reporter)
     if not outcome.is_complete and outcome.stopped is None:
         outcome.stopped = locks.interrupts.problem
     return outcome
+
+
+def _controls(locks: Locks, advance: Callable[[], None], gate: WaveGate | None) -> DeploymentControls:
+    def is_over() -> bool:
+        return locks.interrupts.problem is not None
+
+    controls = DeploymentControls(locks.check, is_over, lambda _: advance(), locks.reporter)
+    return controls if gate is None else replace(controls, patience=gate.patience)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.drift import Drift
+from reconciler.operate.deployments.observed import Deployments
 from reconciler.operate.planning import report_away
 from reconciler.operate.reporter import SILENT, Reporter
 from reconciler.operate.targets import changed_clusters, check_names
@@ -64,4 +65,6 @@ def drift(topology: Topology, options: DriftOptions = EVERYTHING_RECORDED, repor
         for one in drift_of(topology, observed, options.all_settings)
         if one.field not in options.ignore and (not options.target or one.topic in options.target)
     )
-    return Drift(topology.name, tuple(alias for alias in targets if alias in observed), found, tuple(unseen))
+    looked_at = tuple(alias for alias in targets if alias in observed)
+    processes = () if options.target else Deployments(topology).drift(targets)
+    return Drift(topology.name, looked_at, found, tuple(unseen), processes)

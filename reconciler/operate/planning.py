@@ -9,6 +9,7 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.removals import DeletionKind
 from reconciler.model.planning.steps import Notice, Plan
+from reconciler.operate.deployments.observed import Deployments
 from reconciler.operate.reporter import SILENT, Reporter
 from reconciler.operate.targets import check_names, planned_clusters
 
@@ -149,7 +150,8 @@ def observe_and_plan(
         EnvironmentFault: AB304, AB311, AB312, AB313, a cluster cannot be read; AB360 to AB362, it does not allow what
             replication needs, or what a flow demands.
         Refused: AB401 to AB409, AB422, AB452 and AB453, a guardrail stands in the way; AB423, another cluster answers;
-            AB450 and AB451, a target would refuse what is planned.
+            AB450 and AB451, a target would refuse what is planned; AB760 to AB765, so would this machine what it is to
+            run.
     """
     from reconciler.observe.topology import observe
     from reconciler.plan.ahead import build_plan_ahead
@@ -170,7 +172,10 @@ def observe_and_plan(
         plan = pruned(plan, topology, observed)
     if "acl" in scope.deletes:
         plan = cleared(plan, topology, observed)
-    plan = only(plan, scope.topics, topology, observed) if scope.topics else plan
+    if scope.topics:
+        plan = only(plan, scope.topics, topology, observed)
+    else:
+        plan = replace(plan, deployments=Deployments(topology).plans(targets))
     return rehearsed(plan, topology), observed
 
 

@@ -96,7 +96,7 @@ def _one_after_the_other(
             outcome.stopped = replace(problem, where=f"wave {number} ({', '.join(aliases)})")
             why = "the wave before is not well" if problem.code == _NOT_WELL else problem.message
         if why is not None:
-            rest = [step for later in parts[number:] for step in later.steps]
+            rest = [step for later in parts[number:] for step in (*later.steps, *later.deployment_steps)]
             outcome.skipped += [Skipped(step, why) for step in rest]
             break
     return outcome
@@ -125,6 +125,7 @@ def _add(part: Plan, apply: Callable[[Plan], Outcome], outcome: Outcome) -> None
             raise
         # Raised, it would hide what was changed before.
         outcome.failed += [Failure(step, error.problems[0]) for step in part.steps]
+        outcome.skipped += [Skipped(step, "its clusters could not be changed") for step in part.deployment_steps]
         outcome.not_in_force += error.problems[1:] if part.steps else error.problems
 
 

@@ -91,8 +91,7 @@ def _carry_out(work: Work, topology: str) -> Outcome:
 def _follow(work: Work, steps: Sequence[AclChange], topology: str) -> None:
     if steps and work.may_go_on(steps):
         part = Grants(work.cluster, topology).change(steps)
-        work.outcome.failed += part.failed
-        work.done(part.done)
+        work.take_over(part)
 
 
 def _uncovered(work: Work, steps: Sequence[CreateTopic]) -> list[CreateTopic]:

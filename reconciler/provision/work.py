@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from reconciler.model.acls.requirements import covered
 from reconciler.model.base.errors import AnabranchError, Problem
 from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.deployments import DeploymentStep
 from reconciler.model.planning.outcome import Failure, Outcome, Skipped
 from reconciler.model.planning.steps import (
     AclChange,
@@ -194,6 +195,11 @@ class Work:
             _LOG.debug("%s: done: %s of %s", self.cluster.where, type(step).__name__, step.name)
             self.outcome.done.append(step)
             self._progress(step)
+
+    def take_over(self, part: Outcome) -> None:
+        """Record what became of steps that another part of this room has carried out."""
+        self.outcome.failed += part.failed
+        self.done([step for step in part.done if not isinstance(step, DeploymentStep)])
 
     def fail(self, steps: Sequence[Step], problem: Problem) -> None:
         """Record that steps failed."""

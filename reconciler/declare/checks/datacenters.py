@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
+from reconciler.declare.checks import deployments
 from reconciler.declare.checks.lookup import lookup
 from reconciler.declare.documents import codes
 from reconciler.declare.documents.located import Located, SourcePlace
@@ -36,11 +37,13 @@ def build(name: str, place: SourcePlace) -> DataCenter:
     conf = tuple((key, _text(value)) for key, value in (spark.get("conf") or {}).items())
     wave = fields.get("wave")
     master = lookup(place / "spark" / "master") if "master" in spark else None
-    return DataCenter(name, Spark(master, conf), None if wave is None else int(wave))
+    deployment = deployments.build(place / "deploy")
+    return DataCenter(name, Spark(master, conf), None if wave is None else int(wave), deployment)
 
 
 def check(place: SourcePlace) -> Iterator[Located]:
     """Yield what is wrong with a data centre that has passed the schema."""
+    yield from deployments.check(place / "deploy")
     conf = place / "spark" / "conf"
     for key in conf.value if isinstance(conf.value, dict) else ():
         if key in _OURS:

@@ -37,6 +37,7 @@ class Document:
         values: where each value starts.
         keys: where the key of each value of a mapping starts.
         texts: what stands there of each value that was read as something else than text: `007` of 7.
+        content: the whole file.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Document:
     values: Mapping[JsonPath, Mark]
     keys: Mapping[JsonPath, Mark]
     texts: Mapping[JsonPath, str]
+    content: str = ""
 
     def at(self, *path: str | int) -> SourcePlace:
         """Return the place of the value at `path`."""

@@ -92,7 +92,7 @@ def parse(name: str, text: str) -> ReadFiles:
         message = f"expected a mapping with version, name and clusters; found {found}"
         problem = TextPosition(name, mark).problem(NOT_A_MAPPING, message, "start the file with version: 1")
         return ReadFiles(None, [*builder.problems, problem])
-    return ReadFiles(Document(name, builder.root, builder.values, builder.keys, builder.texts), builder.problems)
+    return ReadFiles(Document(name, builder.root, builder.values, builder.keys, builder.texts, text), builder.problems)
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -32,10 +32,10 @@ _PLANNED_OF_FLOWS = frozenset(
 )
 _PLANNED_KEYS: dict[str, frozenset[str]] = {
     "topology": _PLANNED_OF_FLOWS,
-    "datacenter": frozenset(("serve",)),
     "flow": _PLANNED_OF_FLOWS,
 }
 
+_OF_DEPLOYMENTS = ("folder", "host", "kind", "metrics", "processes", "python", "serve", "systemd")
 _WITH_CLIENTS = ("topology", "cluster", "flow")
 _ROLES = ("consumer", "producer", "admin")
 _OF_SECURITY = ("security.", "sasl.", "ssl.")
@@ -87,6 +87,8 @@ def declared_elsewhere(path: JsonPath, key: str) -> str | None:
         return "`clients` of a cluster, or of defaults"
     if kind(path) in _WITH_CLIENTS and key in _CREDENTIALS:
         return "`security` of a cluster"
+    if kind(path) == "datacenter" and key in _OF_DEPLOYMENTS:
+        return "`deploy` of the data centre"
     return "`security` of the cluster" if is_of_clients(path) and key.startswith(_OF_SECURITY) else None
 
 

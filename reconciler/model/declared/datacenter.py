@@ -1,10 +1,11 @@
-"""A data centre as declared: the Spark cluster on which the flows into its clusters run, and its turn in a rollout."""
+"""A data centre as declared: where the flows into its clusters run, what keeps them running, its turn in a rollout."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from reconciler.model.connection.references import MASTERS, Text, settled
+from reconciler.model.declared.deployment import NO_DEPLOYMENT, Deployment
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,10 @@ class DataCenter:
         name: as clusters have it.
         spark: where the flows into its clusters run.
         wave: in which wave of a rollout its clusters are changed, from 1; None is the last.
+        deployment: what keeps its processes running.
     """
 
     name: str
     spark: Spark = Spark()
     wave: int | None = None
+    deployment: Deployment = NO_DEPLOYMENT

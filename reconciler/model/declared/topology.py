@@ -17,6 +17,19 @@ from reconciler.model.declared.limits import Limits
 
 
 @dataclass(frozen=True)
+class TopologyFile:
+    """One of the files that a topology was read from; it holds references, and no secrets.
+
+    Attributes:
+        name: without folders; of one topology each is another.
+        text: its content.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Topology:
     """A validated topology with its patterns expanded.
 
@@ -26,6 +39,7 @@ class Topology:
         flows: in the order of expansion; names are unique.
         datacenters: those with a declaration, by name.
         owner: of these files; None where none is declared.
+        files: it was read from, no part of what it is; empty of one that was made otherwise.
     """
 
     name: str
@@ -33,6 +47,7 @@ class Topology:
     flows: tuple[Flow, ...]
     datacenters: Mapping[str, DataCenter] = field(default_factory=dict)
     owner: str | None = None
+    files: tuple[TopologyFile, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -70,6 +85,10 @@ class Topology:
         }
         if self.owner is not None:
             declared["owner"] = self.owner
+        deployed = {name: one.deployment for name, one in self.datacenters.items() if one.deployment.kind != "none"}
+        if deployed:
+            # As for a release that knew none, where there are none.
+            declared["deploy"] = {name: asdict(replace(one, place="")) for name, one in deployed.items()}
         return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -38,6 +38,25 @@ class Drifted:
 
 
 @dataclass(frozen=True)
+class DriftedProcess:
+    """One difference between a process as it is declared and as it runs.
+
+    Attributes:
+        datacenter: its data centre.
+        process: its name.
+        fact: what of it: `process`, or the name of one of its facts.
+        desired: as declared.
+        found: as it runs.
+    """
+
+    datacenter: str
+    process: str
+    fact: str
+    desired: str
+    found: str
+
+
+@dataclass(frozen=True)
 class Drift:
     """Everything that drifted on the targets of a topology.
 
@@ -46,9 +65,16 @@ class Drift:
         looked_at: aliases of the targets that answered.
         drifted: what is different there.
         unseen: why the others could not be read; nothing is reported of them.
+        processes: what is different of processes that are deployed on this machine.
     """
 
     topology: str
     looked_at: tuple[str, ...]
     drifted: tuple[Drifted, ...] = ()
     unseen: tuple[Problem, ...] = ()
+    processes: tuple[DriftedProcess, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing of what was seen is different."""
+        return not self.drifted and not self.processes

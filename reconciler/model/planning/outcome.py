@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.limits import Beyond
-from reconciler.model.planning.steps import CreateTopic, GrantAcl, Plan, Step, TopicChange
+from reconciler.model.planning.steps import CreateTopic, GrantAcl, Plan, PlanStep, TopicChange
 
 
 @dataclass(frozen=True)
 class Failure:
     """A step that was tried and failed."""
 
-    step: Step
+    step: PlanStep
     problem: Problem
 
 
@@ -26,7 +26,7 @@ class Failure:
 class Skipped:
     """A step that was not tried, and why."""
 
-    step: Step
+    step: PlanStep
     why: str
 
 
@@ -46,7 +46,7 @@ class Outcome:
         stopped: why the rest was not begun: the wave before is not well, or the user interrupted it.
     """
 
-    done: list[Step] = field(default_factory=list)
+    done: list[PlanStep] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     in_force: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Outcome:
         return not self.failed and not self.skipped and not self.not_in_force and self.stopped is None
 
     @property
-    def lacking(self) -> tuple[Step, ...]:
+    def lacking(self) -> tuple[CreateTopic | TopicChange, ...]:
         """The steps of single topics that failed: these topics are missing, or not as they should be."""
         return tuple(one.step for one in self.failed if isinstance(one.step, CreateTopic | TopicChange))
 
@@ -92,7 +92,7 @@ class Outcome:
         self.not_in_force += other.not_in_force
 
 
-def _topic_of(step: Step) -> tuple[str, str]:
+def _topic_of(step: PlanStep) -> tuple[str, str]:
     """Return the cluster and the topic that a step is about."""
     return step.cluster, step.binding.pattern.name if isinstance(step, GrantAcl) else step.name
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from reconciler.model.acls.binding import Binding, Role
 from reconciler.model.planning.changes import Change, Fate
+from reconciler.model.planning.deployments import DeploymentPlan, DeploymentStep
 from reconciler.model.planning.desired import DesiredTopic
 from reconciler.model.planning.padding import Padding
 from reconciler.model.planning.removals import DeleteTopic, DeletionKind, ForgetTopic, Removal
@@ -186,6 +187,7 @@ def comes_before_topics(step: AclChange, made: Collection[str]) -> bool:
 
 
 Step = CreateInternalTopic | CreateTopic | TopicChange | AclChange | Removal
+PlanStep = Step | DeploymentStep
 
 
 @dataclass(frozen=True)
@@ -311,12 +313,14 @@ class Plan:
         digest: of its declaration.
         clusters: the targets, in the order of declaration.
         notices: what the user should know of clusters that it is not for.
+        deployments: what data centres run, and which of it changes.
     """
 
     topology: str
     digest: str
     clusters: tuple[ClusterPlan, ...]
     notices: tuple[Notice, ...] = ()
+    deployments: tuple[DeploymentPlan, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -324,9 +328,14 @@ class Plan:
         return tuple(step for cluster in self.clusters for step in cluster.steps)
 
     @property
+    def deployment_steps(self) -> tuple[DeploymentStep, ...]:
+        """All steps of data centres."""
+        return tuple(step for deployment in self.deployments for step in deployment.steps)
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is no step to carry out."""
-        return not self.steps
+        return not self.steps and not self.deployment_steps
 
     @property
     def to_put_in_force(self) -> tuple[tuple[str, str], ...]:
@@ -341,8 +350,9 @@ class Plan:
 
     @property
     def waves(self) -> tuple[int, ...]:
-        """The waves of its clusters, in their order, each once."""
-        return tuple(sorted({cluster.wave for cluster in self.clusters}))
+        """The waves of its clusters and of data centres that change, in their order, each once."""
+        changing = {deployment.wave for deployment in self.deployments if deployment.steps}
+        return tuple(sorted({cluster.wave for cluster in self.clusters} | changing))
 
     @property
     def to_add(self) -> int:

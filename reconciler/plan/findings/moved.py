@@ -39,6 +39,11 @@ def _deeds(plan: Json) -> dict[str, Any]:
             deeds[f"{alias}: flow {flow['name']}"] = {key: flow[key] for key in _OF_FLOWS}
         told = (cluster["declared"] or {}).get("in_force") or {}
         deeds[f"{alias}: declaration in force"] = {"digest": told.get("digest"), "owner": told.get("owner")}
+    for deployment in plan.get("deployments", ()):
+        for step in deployment["steps"]:
+            # What runs where is compared as it is to be; why it does not run may read differently each time.
+            deed = {"wave": deployment["wave"], "kind": deployment["kind"], "facts": step["facts"]}
+            deeds[f"{deployment['datacenter']}: {step['action']} {step['process']}"] = deed
     return deeds
 
 

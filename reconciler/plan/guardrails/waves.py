@@ -22,7 +22,11 @@ Place = tuple[str, str, int]
 def waves(plan: Plan) -> tuple[Plan, ...]:
     """Return a plan as the plans of its waves, in their order."""
     return tuple(
-        replace(plan, clusters=tuple(cluster for cluster in plan.clusters if cluster.wave == number))
+        replace(
+            plan,
+            clusters=tuple(cluster for cluster in plan.clusters if cluster.wave == number),
+            deployments=tuple(deployment for deployment in plan.deployments if deployment.wave == number),
+        )
         for number in plan.waves
     )
 

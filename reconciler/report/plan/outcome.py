@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reconciler.model.planning.deployments import DeploymentStep, DeployProcess, StopProcess, UpdateProcess
 from reconciler.model.planning.outcome import Outcome
 from reconciler.model.planning.removals import DeleteTopic, ForgetTopic
 from reconciler.model.planning.steps import (
@@ -12,8 +13,8 @@ from reconciler.model.planning.steps import (
     CreateInternalTopic,
     CreateTopic,
     GrantAcl,
+    PlanStep,
     RevokeAcl,
-    Step,
 )
 from reconciler.report.text.line import Line
 
@@ -51,7 +52,17 @@ def _lacking(outcome: Outcome) -> Iterator[str]:
             yield f"{what}: {', '.join(names)}. Flows copy the others; `replicate` and the next `apply` try again."
 
 
-def task(step: Step) -> str:
+def _of_process(step: DeploymentStep) -> str:
+    match step:
+        case DeployProcess():
+            return f"deploy {step.name}"
+        case UpdateProcess():
+            return f"{'replace' if step.restarts else 'write files of'} {step.name}"
+        case StopProcess():
+            return f"stop {step.name}"
+
+
+def task(step: PlanStep) -> str:
     """Return what a step does, in a few words."""
     match step:
         case CreateInternalTopic():
@@ -70,5 +81,7 @@ def task(step: Step) -> str:
             return f"delete {step.name}"
         case ForgetTopic():
             return f"forget {step.name}, which is gone"
+        case DeployProcess() | UpdateProcess() | StopProcess():
+            return _of_process(step)
         case _:
             return f"record that {step.name} is ours"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from reconciler.model.planning.deployments import DeploymentStep
 from reconciler.model.planning.desired import DesiredTopic
 from reconciler.model.planning.outcome import Outcome
 from reconciler.model.planning.removals import DeleteTopic, ForgetTopic, Removal
@@ -21,21 +22,25 @@ from reconciler.model.planning.steps import (
     Notice,
     Plan,
     PlannedFlow,
+    PlanStep,
     RevokeAcl,
     Step,
     TopicChange,
 )
 from reconciler.model.recorded.declaration import Declared
+from reconciler.report.plan.deployments import deployment_json
 from reconciler.report.text.words import acl_reason
 
 FORMAT = 1
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan: `format`, `topology`, `digest`, `summary`, `clusters` and `notices`.
+    """Return the plan: `format`, `topology`, `digest`, `summary`, `clusters`, `notices` and `deployments`.
 
-    `summary` has `add`, `own` (of these, topics of our own state), `change`, `delete` and `end`; `notices` are about
-    clusters that the plan is not for.
+    `summary` has `add`, `own` (of these, topics of our own state), `change`, `delete`, `end` and `deploy` (processes
+    that are deployed, replaced or stopped); `notices` are about clusters that the plan is not for. Each of
+    `deployments` has `datacenter`, `kind`, `wave`, `steps` (`action`: `deploy-process`, `update-process` or
+    `stop-process`; `process`, its `facts`, and `changes` or `why`), `kept` (processes that stay) and `notices`.
 
     Each cluster has `alias`, `datacenter`, `wave`, `steps`, `flows`, `not_started`, `left_alone`, `warnings`, `changes`
     and `declared` (null, or the `digest` of this declaration for the cluster, what is `in_force` there: null, or
@@ -58,9 +63,11 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             "change": plan.to_change,
             "delete": plan.to_delete,
             "end": plan.to_end,
+            "deploy": len(plan.deployment_steps),
         },
         "clusters": [_cluster(cluster) for cluster in plan.clusters],
         "notices": [_notice(notice) for notice in plan.notices],
+        "deployments": [deployment_json(deployment, action) for deployment in plan.deployments],
     }
 
 
@@ -114,7 +121,9 @@ def _flow(flow: PlannedFlow) -> dict[str, Any]:
     return asdict(flow) | {"padding": padding}
 
 
-def _where(step: Step) -> dict[str, Any]:
+def _where(step: PlanStep) -> dict[str, Any]:
+    if isinstance(step, DeploymentStep):
+        return {"action": action(step), "datacenter": step.process.datacenter, "process": step.name}
     return {"action": action(step), "cluster": step.cluster, _noun(step): step.name}
 
 
@@ -122,7 +131,7 @@ def _noun(step: Step) -> str:
     return "acl" if isinstance(step, AclChange) else "topic"
 
 
-def action(step: Step) -> str:
+def action(step: PlanStep) -> str:
     """Return the name of a step's kind: `create-topic` for a `CreateTopic`."""
     words = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in type(step).__name__)
     return words.removeprefix("-")

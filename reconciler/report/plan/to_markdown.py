@@ -26,6 +26,7 @@ from reconciler.model.planning.steps import (
     RecordOwnership,
     Step,
 )
+from reconciler.report.plan.deployments import deployment_entries
 from reconciler.report.plan.grouping import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
 from reconciler.report.text.markdown import code, plain
 from reconciler.report.text.sections import FEW, Section, SectionEntry, within
@@ -196,6 +197,11 @@ def _recorded(plan: Plan) -> Section:
     return Section(_title("Ownership", len(rows), "topic"), tuple(entries))
 
 
+def _deployed(plan: Plan) -> Section:
+    entries = [SectionEntry(said) for one in plan.deployments for said in deployment_entries(one)]
+    return Section(_title("Processes", len(plan.deployment_steps), "change"), tuple(entries))
+
+
 def _put_in_force(plan: Plan) -> Section:
     told = [(cluster.alias, cluster.declared) for cluster in plan.clusters if cluster.declared is not None]
     entries = [SectionEntry(f"{_at([alias])}: {plain(in_force(one))}") for alias, one in told if not one.is_in_force]
@@ -250,7 +256,7 @@ def _new(plan: Plan) -> Section:
 
 
 _KINDS: tuple[_Printer, ...] = (
-    *(_deleted, _flows_changed, _access, _warned, _grown, _changed, _recorded, _put_in_force, _left),
+    *(_deleted, _flows_changed, _access, _deployed, _warned, _grown, _changed, _recorded, _put_in_force, _left),
     *(_targets, _flows, _new),
 )
 

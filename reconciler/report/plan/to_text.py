@@ -27,6 +27,7 @@ from reconciler.model.planning.steps import (
     RecordOwnership,
     TopicChange,
 )
+from reconciler.report.plan.deployments import deployment_lines
 from reconciler.report.plan.grouping import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
 from reconciler.report.text.columns import WIDEST
 from reconciler.report.text.line import Line, Wrapping
@@ -45,6 +46,7 @@ from reconciler.report.text.words import (
     shared_settings,
     stopped,
     summary,
+    turn,
 )
 
 _MARK = 2
@@ -70,6 +72,8 @@ def plan_text(plan: Plan) -> Group:
     lines: list[Line] = []
     for cluster in plan.clusters:
         lines += [Line(), *_cluster(cluster, place(plan, cluster))]
+    for deployment in plan.deployments:
+        lines += [Line(), *deployment_lines(deployment, turn(plan, deployment.wave))]
     if plan.notices:
         lines += [Line(), *_notices("!", "yellow", "note", plan.notices)]
     title = Line.assemble((plan.topology, "bold"), f" · {counts} · observed just now")

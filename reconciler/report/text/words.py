@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.planning.deployments import DeployProcess, FactChange, StopProcess, UpdateProcess
 from reconciler.model.planning.desired import DesiredTopic, Reason, TopicSetting
 from reconciler.model.planning.removals import RemovalReason
 from reconciler.model.planning.steps import (
@@ -76,9 +77,14 @@ def acl_reason(step: AclChange) -> str:
 
 def place(plan: Plan, cluster: ClusterPlan) -> str:
     """Return where a target stands, and when it is changed where there are several waves."""
-    if len(plan.waves) == 1:
-        return cluster.datacenter
-    return f"{cluster.datacenter}, wave {plan.waves.index(cluster.wave) + 1} of {len(plan.waves)}"
+    return f"{cluster.datacenter}{turn(plan, cluster.wave)}"
+
+
+def turn(plan: Plan, wave: int) -> str:
+    """Return when something is changed, in words that follow a name; empty where there is one wave."""
+    if len(plan.waves) <= 1 or wave not in plan.waves:
+        return ""
+    return f", wave {plan.waves.index(wave) + 1} of {len(plan.waves)}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -115,6 +121,11 @@ def field_change(change: FieldChange) -> str:
     return f"- {change.old}" if change.new is None else f"{change.old} → {change.new}"
 
 
+def fact_change(change: FactChange) -> str:
+    """Return what becomes of a fact of a process: `0.1.0 → 0.2.0`."""
+    return f"{change.old or '(none)'} → {change.new or '(none)'}"
+
+
 def fate(change: Change) -> str:
     """Return what a plan does with a flow, in words after its name; empty if its fields show it."""
     return {"begins": "begins", "ends": f"ends   {change.why}", "changes": ""}[change.fate]
@@ -139,10 +150,21 @@ def _sized(size: int) -> str:
     return f"{size} GB"
 
 
+def _deployed(plan: Plan) -> Iterator[str]:
+    """Yield how many processes are deployed, replaced and stopped."""
+    kinds = ((DeployProcess, "deploy"), (UpdateProcess, "replace"), (StopProcess, "stop"))
+    counts = [(sum(isinstance(step, kind) for step in plan.deployment_steps), does) for kind, does in kinds]
+    for number, (count, does) in enumerate([one for one in counts if one[0]]):
+        noun = "" if number else " process" if count == 1 else " processes"
+        yield f"{count:,}{noun} to {does}"
+
+
 def summary(plan: Plan) -> str:
     """Return the one line that sums a plan up."""
     own = f", and {counted(plan.own_to_add, 'topic')} of our own;" if plan.own_to_add else ","
     changes = f"{plan.to_add:,} to add{own} {plan.to_change:,} to change, {plan.to_delete:,} to delete."
+    if plan.deployment_steps:
+        changes += f" {', '.join(_deployed(plan))}."
     if plan.to_end:
         changes += f" {counted(plan.to_end, 'flow')} {'ends' if plan.to_end == 1 else 'end'}."
     left_out = sum(len(cluster.not_started) for cluster in plan.clusters)

@@ -17,8 +17,17 @@ from reconciler.model.offsets.committed import Committed, LogBounds, Move, Moved
 from reconciler.model.offsets.translation import Question, Translated
 from reconciler.model.offsets.verification import Compared, Counts, Difference, Findings, Verification
 from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.planning.deployments import (
+    DeployedProcess,
+    DeploymentPlan,
+    DeployProcess,
+    FactChange,
+    Process,
+    StopProcess,
+    UpdateProcess,
+)
 from reconciler.model.planning.desired import DesiredTopic, TopicSetting
-from reconciler.model.planning.drift import Drift, Drifted
+from reconciler.model.planning.drift import Drift, Drifted, DriftedProcess
 from reconciler.model.planning.health import Check
 from reconciler.model.planning.outcome import Failure, Outcome, Skipped
 from reconciler.model.planning.removals import DeleteTopic, ForgetTopic
@@ -50,7 +59,7 @@ from reconciler.model.recorded.failover import (
 )
 from reconciler.model.recorded.pauses import Pauses, PauseScope
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.report import acls, clients, explain, failover, health, offsets, translation, verify
+from reconciler.report import acls, clients, deployments, explain, failover, health, offsets, translation, verify
 from reconciler.report.pictures import graph
 from reconciler.report.plan import drift
 from reconciler.report.plan import outcome as outcome_text
@@ -129,19 +138,35 @@ def plan(name: str) -> Plan:
             Change("flow", name, "ends", (), (StoppedTopic(name, name, 7),), name),
         ),
     )
-    return Plan(name, "digest", (cluster,))
+    return Plan(name, "digest", (cluster,), deployments=(deployment(name),))
+
+
+def process(name: str) -> Process:
+    return Process(name, name, name, "local", name, name, name, (name,), (name,), ((name, name),), ((name, name),))
+
+
+def deployment(name: str) -> DeploymentPlan:
+    one = process(name)
+    changes = (FactChange(name, name, name),)
+    steps = (DeployProcess(one, name), UpdateProcess(one, changes), StopProcess(one, name))
+    return DeploymentPlan(name, "local", 1, steps, (name,), (name,))
+
+
+def deployed(name: str) -> list[DeployedProcess]:
+    return [DeployedProcess(process(name), running, 7, 1, name) for running in (True, False)]
 
 
 def outcome(name: str) -> Outcome:
     done, *others = plan(name).steps
     failed = [Failure(others[0], problem(name))]
-    return Outcome([done], failed, [Skipped(step, name) for step in others[1:]], [name], [problem(name)])
+    skipped = [*others[1:], *deployment(name).steps]
+    return Outcome([done], failed, [Skipped(step, name) for step in skipped], [name], [problem(name)])
 
 
 def drifted(name: str) -> Drift:
     kinds: tuple[Literal["missing", "changed", "unmanaged"], ...] = ("missing", "changed", "unmanaged")
     found = tuple(Drifted(name, kind, name, name, name, None, name) for kind in kinds)
-    return Drift(name, (name,), found, (problem(name),))
+    return Drift(name, (name,), found, (problem(name),), (DriftedProcess(name, name, name, name, name),))
 
 
 def over(name: str) -> FailedOver:
@@ -275,6 +300,8 @@ PRINTERS = (
     Printer(acls.acls_json, "json", lambda n: acls.acls_json(granted(n))),
     Printer(acls.acls_commands, "shell", lambda n: acls.acls_commands(granted(n))),
     Printer(clients.clients_text, "text", lambda n: clients.clients_text(settings(n))),
+    Printer(deployments.processes_text, "text", lambda n: deployments.processes_text(n, deployed(n)).renderables),
+    Printer(deployments.processes_json, "json", lambda n: deployments.processes_json(n, deployed(n))),
     Printer(drift.drift_text, "text", lambda n: drift.drift_text(drifted(n))),
     Printer(drift.drift_markdown, "markdown", lambda n: drift.drift_markdown(drifted(n))),
     Printer(drift.drift_json, "json", lambda n: drift.drift_json(drifted(n))),

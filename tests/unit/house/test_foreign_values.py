@@ -20,12 +20,17 @@ from hypothesis import strategies as st
 from reconciler.checkpoints.mirrormaker import formats
 from reconciler.checkpoints.service.heartbeats import LastLooks
 from reconciler.checkpoints.translation import history
+from reconciler.deploy.folder import DeploymentFolder, Generation
+from reconciler.deploy.local import LocalDeployer
+from reconciler.deploy.registry import Registry
 from reconciler.model.acls.binding import Binding, OwnedBinding
 from reconciler.model.acls.requirements import ResourcePattern
+from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.base.shape import Misfit, fits, parsed
 from reconciler.model.declared.flow import Flow
 from reconciler.model.names.selection import Selection
 from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
+from reconciler.model.planning.deployments import Process
 from reconciler.model.recorded.capabilities import Capabilities, Capability, ProbeFinding, Verdict
 from reconciler.model.recorded.declaration import DeclarationHistory, InForce
 from reconciler.model.recorded.failed_flows import since
@@ -71,6 +76,9 @@ REBUILT: dict[str, Any] = {
 LOCK = {"kind": "lock", "by": "u@h", "since": NOW, "process": process.own_name()}
 PROBE = Capabilities("id", NOW, (ProbeFinding(Capability.LOG_END, Verdict.HOLDS, "x"),))
 COPY = CopyRecord("s", "t", 3, Runs((Run(5, 1), Run(9, -2))), ((1, 2),), False, Handed(7, (1, 2)), 4)
+DEPLOYED = Process(
+    "t", "dc", "replicate", "local", "/x", "/p", "1", ("replicate",), ("A",), (("f", "d"),), (("cpus", "1"),)
+)
 SHARES = Shares(2, {"a": SharedTopic("east.a", (0, 1), "identical", (1,))})
 ROW = PartitionStatus(
     "a",
@@ -156,6 +164,7 @@ READERS = [
     Reader("model/recorded/capabilities", Capabilities.from_json, PROBE.to_json()),
     Reader("model/offsets/runs", lambda one: CopyRecord.from_json(one).aside_from(0), COPY.to_json()),
     Reader("model/tasks/status", lambda one: used(TaskStatus.from_json(one)), WORD.to_json()),
+    Reader("model/planning/deployments", lambda one: Process.from_json(one).facts, DEPLOYED.to_json()),
     Reader("replicator/driver/discovery", lambda one: Shares.from_json(one).of(0), SHARES.to_json()),
     Reader("replicator/lease/assignor", unpacked(Member), json.loads(zlib.decompress(MEMBER.to_bytes()))),
     Reader("replicator/lease/assignor", unpacked(Share), json.loads(zlib.decompress(SHARE.to_bytes()))),
@@ -169,6 +178,9 @@ READERS = [
 OTHERS = {
     "checkpoints/mirrormaker/formats",
     "checkpoints/service/heartbeats",
+    "deploy/folder",
+    "deploy/local",
+    "deploy/registry",
     "replicator/partition/offset_syncs",
     "state/control",
     "state/status",
@@ -350,3 +362,20 @@ def test_a_forged_word_costs_nothing_by_its_numbers() -> None:
     for forged in ({"tasks": 10**6}, {"tasks": 10**9}, {"pages": 10**9}, {"task": -5}):
         heard.take("f/0/run", {**WORD.to_json(), **forged})
     assert heard.words() == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 2, "processes": []}', '{"deployments": [{"kind": "x"}]}', "\x00"]
+)
+def test_files_of_deployments_that_others_changed_end_in_an_error(text: str, tmp_path: Path) -> None:
+    folder = DeploymentFolder(tmp_path, is_private=True)
+    folder.record.write_text(text)
+    registry = tmp_path / "anabranch" / "deployments" / "shop.json"
+    registry.parent.mkdir(parents=True)
+    registry.write_text(text)
+    for read in (folder.generations, Registry("shop", {"XDG_STATE_HOME": str(tmp_path)}).read):
+        with pytest.raises(EnvironmentFault, match="AB761"):
+            read()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "replicate.1.json").write_text(text)
+    assert not LocalDeployer(tmp_path, {}).fares(Generation(DEPLOYED, 1)).is_running

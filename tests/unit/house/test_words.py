@@ -36,6 +36,7 @@ MOST_IN_PROSE: dict[str, float] = {
     "embedded": 0.5,
     "failover": 0.5,
     "launcher": 0.0,
+    "deploy": 0.0,
     "metrics": 0.5,
     "model": 0.5,
     "observe": 1.0,

@@ -10,7 +10,7 @@ from reconciler.model.acls.binding import Binding
 from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.base.errors import Problem
 from reconciler.model.planning.outcome import Failure, Outcome, Skipped
-from reconciler.model.planning.steps import CreateInternalTopic, CreateTopic, GrantAcl, Plan, RevokeAcl, Step
+from reconciler.model.planning.steps import CreateInternalTopic, CreateTopic, GrantAcl, Plan, PlanStep, RevokeAcl, Step
 from reconciler.report.plan.outcome import outcome_lines
 from tests.unit.plan.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
@@ -28,7 +28,7 @@ def made(plan: Plan, name: str) -> CreateTopic:
 
 
 def of(plan: Plan, *failed: Step, skipped: tuple[Step, ...] = ()) -> Outcome:
-    done = [step for step in plan.steps if step not in failed]
+    done: list[PlanStep] = [step for step in plan.steps if step not in failed]
     return Outcome(done, [Failure(step, REFUSED) for step in failed], [Skipped(step, "why") for step in skipped])
 
 

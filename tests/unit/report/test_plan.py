@@ -163,9 +163,9 @@ def test_markup_in_names_is_printed_as_it_is() -> None:
 
 def test_json() -> None:
     value = json.loads(json.dumps(plan_json(example())))
-    assert list(value) == ["format", "topology", "digest", "summary", "clusters", "notices"]
+    assert list(value) == ["format", "topology", "digest", "summary", "clusters", "notices", "deployments"]
     assert (value["format"], value["topology"], value["digest"]) == (1, "payments", DECLARED.digest)
-    assert value["summary"] == {"add": 4, "own": 2, "change": 1, "delete": 0, "end": 0}
+    assert value["summary"] == {"add": 4, "own": 2, "change": 1, "delete": 0, "end": 0, "deploy": 0}
     west = value["clusters"][1]
     assert (west["alias"], west["datacenter"]) == (WEST, "dc-eu-west")
     assert [(step["action"], step["topic"]) for step in west["steps"]] == [
@@ -254,7 +254,7 @@ def test_acls_are_shown_by_every_printer() -> None:
     why = "the originals of flow us-east-eu-west no longer have it"
     denied = f"<code>DENY User:bo&#124;b</code> DESCRIBE on topic `us-east.orders`, from 10.0.0.1; {why}"
     assert f"- `-` eu-west: {denied}" in markdown.splitlines()
-    assert value["summary"] == {"add": 1, "own": 0, "change": 0, "delete": 2, "end": 0}
+    assert value["summary"] == {"add": 1, "own": 0, "change": 0, "delete": 2, "end": 0, "deploy": 0}
     grant, revoke, _ = value["clusters"][0]["steps"]
     assert (grant["action"], grant["acl"], "topic" in grant) == ("grant-acl", str(READING), False)
     assert (revoke["action"], revoke["binding"]["host"]) == ("revoke-acl", "10.0.0.1")
@@ -359,7 +359,7 @@ def test_what_is_taken_away_is_printed_alike_by_all() -> None:
     assert there
     assert summed in text
     assert summed in markdown
-    assert value["summary"] == {"add": 0, "own": 0, "change": 1, "delete": len(there), "end": 0}
+    assert value["summary"] == {"add": 0, "own": 0, "change": 1, "delete": len(there), "end": 0, "deploy": 0}
     assert "destroy leaves nothing in force" in text
     for one in there:
         assert f"- topic  {one.name}" in text

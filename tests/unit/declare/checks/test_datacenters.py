@@ -51,7 +51,7 @@ def test_where_flows_run_changes_no_digest(tmp_path: Path) -> None:
     [
         ("dc1: {}", "datacenters.dc1", "AB104", "expected a data centre; found an empty mapping"),
         ("'dc 1': {spark: {}}", 'datacenters["dc 1"]', "AB104", "expected a name of letters, digits, ., _ and -"),
-        ("dc1: {spark: {}, serve: {}}", "datacenters.dc1.serve", "AB111", "serve is planned"),
+        ("dc1: {spark: {}, serve: {}}", "datacenters.dc1.serve", "AB103", "by `deploy` of the data centre"),
         ("dc1: {spark: {master: local}}", "datacenters.dc1.spark.master", "AB104", "expected spark://host:port"),
         ("dc1: {spark: {master: yarn}}", "datacenters.dc1.spark.master", "AB104", "found 'yarn'"),
         ("dc1: {spark: {mster: x}}", "datacenters.dc1.spark.mster", "AB103", "unknown field mster"),

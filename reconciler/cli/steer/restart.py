@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.steering import FlowName, Topics, steer
+from reconciler.cli.steer.steering import FlowName, Topics, steer
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.recorded.pauses import PauseScope
 from reconciler.operate.flows.steering import SteeringWords

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.steering import FlowName, Topics, steer
+from reconciler.cli.steer.steering import FlowName, Topics, steer
 from reconciler.operate.flows.steering import SteeringWords
 
 

@@ -1,0 +1,1 @@
+"""`pause`, `resume` and `restart`: what a run does, changed while it runs."""

@@ -1,0 +1,1 @@
+"""Keeps the processes of data centres running: by a keeper of its own for each process, or by units of systemd."""

@@ -1,0 +1,113 @@
+"""What the processes of deployments run, and what is checked before they do."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from reconciler.deploy.folder import DeploymentFolder, Generation
+from reconciler.model.base.errors import Problem
+from reconciler.model.planning.deployments import DeployedProcess, Process
+
+_PATIENCE = 60.0
+_VERSION = "import reconciler; print(reconciler.__version__)"
+_LARGEST_TAIL = 2**20
+
+
+def arguments(process: Process, folder: Path, state: Path) -> list[str]:
+    """Return the arguments of `anabranch` for a process.
+
+    Args:
+        process: what is deployed.
+        folder: of the data centre, with the topology files.
+        state: folder of the process.
+    """
+    files = [str(folder / "topology" / name) for name, _ in process.files]
+    where = ["--state-dir", str(state)] if process.command[0] == "replicate" else []
+    return [process.command[0], *files, *process.command[1:], *where]
+
+
+def version_of(python: str) -> str:
+    """Return which version of Anabranch an interpreter has; empty where it has none, or cannot be run."""
+    try:
+        # Not from the folder that this process is in: that may hold the sources of another version.
+        done = subprocess.run(
+            [python, "-P", "-c", _VERSION], capture_output=True, text=True, timeout=_PATIENCE, check=False, cwd="/"
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def newest(generations: Iterable[Generation]) -> dict[str, Generation]:
+    """Return the newest generation of each process, by its name."""
+    found: dict[str, Generation] = {}
+    for one in generations:
+        if one.process.name not in found or one.number > found[one.process.name].number:
+            found[one.process.name] = one
+    return found
+
+
+def found_in(folder: DeploymentFolder, fares: Callable[[Generation], DeployedProcess]) -> dict[str, DeployedProcess]:
+    """Return what is deployed in a folder, by name of the process: the newest generation, with the files of now."""
+    files, recorded = folder.file_digests(), folder.generations()
+    found = {}
+    for name, one in newest(recorded).items():
+        known = fares(Generation(replace(one.process, files=files), one.number))
+        older = [other for other in recorded if other.process.name == name and other.number < one.number]
+        found[name] = replace(known, generations=1 + sum(fares(other).is_running for other in older))
+    return found
+
+
+def listen_address(process: Process) -> tuple[str, int] | None:
+    """Return where a process listens; None where it does not, or takes any free port."""
+    if "--listen" not in process.command:
+        return None
+    host, _, port = process.command[process.command.index("--listen") + 1].rpartition(":")
+    return (host.removeprefix("[").removesuffix("]"), int(port)) if int(port) else None
+
+
+def taken_addresses(processes: Collection[Process], found: Mapping[str, DeployedProcess]) -> Iterator[Problem]:
+    """Yield a problem for each address of processes at which another program listens.
+
+    Args:
+        processes: that are to be deployed.
+        found: what runs of them, which may have its own address.
+    """
+    for process in processes:
+        address, there = listen_address(process), found.get(process.name)
+        if address is None or (there is not None and there.is_running and listen_address(there.process) == address):
+            continue
+        if why := _why_not_listening(address):
+            where = f"data centre {process.datacenter}: {process.name}"
+            shown = process.command[process.command.index("--listen") + 1]
+            message = f"cannot listen at {shown}: {why}"
+            yield Problem("AB764", where, message, "end what listens there, or declare another listen")
+
+
+def _why_not_listening(address: tuple[str, int]) -> str:
+    """Return why nothing can listen at an address, as seen by listening there for a moment; empty where it can."""
+    try:
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def last_lines(path: Path, lines: int) -> str:
+    """Return the last lines of a file; none of one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _LARGEST_TAIL))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "".join(f"{line}\n" for line in text.splitlines()[-lines:])

@@ -1,0 +1,65 @@
+"""How the processes of a data centre are kept running, as declared: `deploy` of a data centre."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+DeploymentKind = Literal["none", "local", "systemd"]
+"""`none`: others start them. `local`: a supervisor on the machine of `apply`. `systemd`: units there."""
+
+SystemdScope = Literal["system", "user"]
+
+
+@dataclass(frozen=True)
+class SystemdUnits:
+    """What units of systemd get beside the process.
+
+    Attributes:
+        scope: the manager: of the system, or of the user that applies.
+        user: as which units of the system run.
+        environment_file: with the variables that the topology refers to; None where it needs none.
+        memory: bytes that a process may use; None for any.
+        cpus: processors that a process may use; None for all.
+    """
+
+    scope: SystemdScope = "system"
+    user: str = "anabranch"
+    environment_file: str | None = None
+    memory: int | None = None
+    cpus: float | None = None
+
+
+PLAIN_UNITS = SystemdUnits()
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What one data centre runs, and where.
+
+    Attributes:
+        kind: what keeps the processes running.
+        folder: absolute path of the folder with their files, logs and state.
+        host: name of the one machine on which `apply` deploys it; None for whichever applies.
+        python: absolute path of the interpreter that has Anabranch; None for that of `apply`.
+        environment: names of variables that processes get beside those that the topology refers to.
+        processes: how many copy records; the clusters of the data centre are dealt to them.
+        metrics: options of `anabranch metrics`; None where it does not run.
+        serve: options of `anabranch serve`; None where it does not run.
+        systemd: of the kind `systemd`.
+        place: `file:line:column (json path)` where it is declared, no part of what it is.
+    """
+
+    kind: DeploymentKind = "none"
+    folder: str = ""
+    host: str | None = None
+    python: str | None = None
+    environment: tuple[str, ...] = ()
+    processes: int = 1
+    metrics: tuple[str, ...] | None = None
+    serve: tuple[str, ...] | None = None
+    systemd: SystemdUnits = PLAIN_UNITS
+    place: str = ""
+
+
+NO_DEPLOYMENT = Deployment()

@@ -1,0 +1,1 @@
+"""Deployments of data centres: observed, planned, carried out and awaited."""
