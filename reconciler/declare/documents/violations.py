@@ -308,7 +308,8 @@ def _wrong_value(violation: Violation) -> Iterator[Finding]:
             code = codes.EMPTY_TOPICS if path[-2:] == ("topics", "include") else code
             expected += ", not empty"
         case "minimum" | "maximum" if schema["minimum"] < schema["maximum"]:
-            expected = f"a whole number from {schema['minimum']} to {schema['maximum']}"
+            kind = "number" if schema["type"] == "number" else "whole number"
+            expected = f"a {kind} from {schema['minimum']} to {schema['maximum']}"
         case "maxLength":
             expected = f"at most {schema['maxLength']} characters"
     if words.is_reference(path):

@@ -12,6 +12,7 @@ from rich.console import Group
 
 from reconciler.model.base.text import shown
 from reconciler.model.planning.changes import Change
+from reconciler.model.planning.deployments import FILES, DeploymentPlan, DeployProcess, StopProcess, UpdateProcess
 from reconciler.model.planning.desired import DesiredTopic, TopicSetting
 from reconciler.model.planning.removals import DeleteTopic, ForgetTopic, Removal
 from reconciler.model.planning.steps import (
@@ -27,7 +28,6 @@ from reconciler.model.planning.steps import (
     RecordOwnership,
     TopicChange,
 )
-from reconciler.report.plan.deployments import deployment_lines
 from reconciler.report.plan.grouping import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
 from reconciler.report.text.columns import WIDEST
 from reconciler.report.text.line import Line, Wrapping
@@ -38,6 +38,7 @@ from reconciler.report.text.words import (
     REMOVAL_REASONS,
     SETTING_REASONS,
     counted,
+    fact_change,
     fate,
     field_change,
     in_force,
@@ -53,6 +54,8 @@ _MARK = 2
 _HANG = 11
 _WIDE = 100
 _DETAIL = " " * 13
+# What stands in the heading of a deployment, or says the same for every process.
+_NOT_SHOWN = ("kind", FILES)
 _SIGNS = {
     "+": "add",
     "~": "change",
@@ -73,7 +76,7 @@ def plan_text(plan: Plan) -> Group:
     for cluster in plan.clusters:
         lines += [Line(), *_cluster(cluster, place(plan, cluster))]
     for deployment in plan.deployments:
-        lines += [Line(), *deployment_lines(deployment, turn(plan, deployment.wave))]
+        lines += [Line(), *_deployment(deployment, turn(plan, deployment.wave))]
     if plan.notices:
         lines += [Line(), *_notices("!", "yellow", "note", plan.notices)]
     title = Line.assemble((plan.topology, "bold"), f" · {counts} · observed just now")
@@ -106,6 +109,38 @@ def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Line]:
     if cluster.declared is not None:
         mark, style = ("=", "dim") if cluster.declared.is_in_force else ("~", "yellow")
         yield _head(mark, style, "force", in_force(cluster.declared))
+
+
+def _deployment(plan: DeploymentPlan, when: str) -> Iterator[Line]:
+    """Yield the lines of one data centre.
+
+    Args:
+        plan: of it.
+        when: it is changed, in words that follow a name.
+    """
+    yield Wrapping.assemble((plan.datacenter, "bold"), f" (processes, {plan.kind}{when})")
+    for step in plan.steps:
+        match step:
+            case DeployProcess():
+                yield _head("+", "green", "deploy", step.name).aside(f"   {step.why}" if step.why else "")
+                yield from _facts({name: one for name, one in step.process.facts.items() if name not in _NOT_SHOWN})
+            case UpdateProcess():
+                how = "replaced" if step.restarts else "goes on, and reads its files anew"
+                yield _head("~", "yellow", "update", step.name).aside(f"   {how}")
+                yield from _facts({one.fact: fact_change(one) for one in step.changes})
+            case StopProcess():
+                yield _head("-", "red", "stop", step.name).aside(f"   {step.why}")
+    for name in plan.kept:
+        yield _head("=", "dim", "runs", name)
+    for notice in plan.notices:
+        yield _head("!", "yellow", "note", notice)
+
+
+def _facts(facts: dict[str, str]) -> Iterator[Line]:
+    told = {name: one for name, one in facts.items() if one}
+    width = max(map(len, told), default=0)
+    for name, value in told.items():
+        yield Wrapping(f"{_DETAIL}{name:<{width}}  {shown(value, WIDEST)}", hang=len(_DETAIL) + 2)
 
 
 def _created(topics: Sequence[DesiredTopic]) -> Iterator[Line]:

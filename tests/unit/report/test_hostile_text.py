@@ -80,7 +80,7 @@ HELPERS = {
     *(f"text.words.{name}" for name in ("acl_reason", "place", "turn", "counted", "padding", "in_force", "summary")),
     *(f"status.states.{name}" for name in ("state_of", "unheard", "waiting_for")),
     *(f"text.words.{name}" for name in ("fate", "fact_change", "field_change", "stopped")),
-    *(f"plan.deployments.{name}" for name in ("deployment_json", "deployment_lines", "deployment_entries")),
+    *(f"plan.deployments.{name}" for name in ("deployment_json", "deployment_entries")),
     *("text.words.shared_settings", "text.sections.within", "plan.file.write_text"),
     *(f"plan.grouping.{name}" for name in ("folded", "access_groups", "new_topics", "notice_groups", "becomes")),
 }

@@ -179,7 +179,6 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
 @pytest.mark.parametrize(
     "body",
     [
-        "datacenters: {dc1: {spark: {}, serve: {}}}",
         *(f"defaults: {{{key}: x}}" for key in (*("where", "select", "checkpoints"),)),
     ],
 )
