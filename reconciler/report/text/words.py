@@ -151,8 +151,8 @@ def _sized(size: int) -> str:
 
 
 def _deployed(plan: Plan) -> Iterator[str]:
-    """Yield how many processes are deployed, replaced and stopped."""
-    kinds = ((DeployProcess, "deploy"), (UpdateProcess, "replace"), (StopProcess, "stop"))
+    """Yield how many processes are deployed, updated and stopped."""
+    kinds = ((DeployProcess, "deploy"), (UpdateProcess, "update"), (StopProcess, "stop"))
     counts = [(sum(isinstance(step, kind) for step in plan.deployment_steps), does) for kind, does in kinds]
     for number, (count, does) in enumerate([one for one in counts if one[0]]):
         noun = "" if number else " process" if count == 1 else " processes"
