@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import socket
-import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from reconciler import __version__
 from reconciler.deploy.folder import DeploymentFolder, Generation
 from reconciler.model.base.errors import Problem
 from reconciler.model.planning.deployments import DeployedProcess, Process
 
-_PATIENCE = 60.0
-_VERSION = "import reconciler; print(reconciler.__version__)"
 _LARGEST_TAIL = 2**20
 
 
@@ -31,15 +30,21 @@ def arguments(process: Process, folder: Path, state: Path) -> list[str]:
 
 
 def version_of(python: str) -> str:
-    """Return which version of Anabranch an interpreter has; empty where it has none, or cannot be run."""
-    try:
-        # Not from the folder that this process is in: that may hold the sources of another version.
-        done = subprocess.run(
-            [python, "-P", "-c", _VERSION], capture_output=True, text=True, timeout=_PATIENCE, check=False, cwd="/"
-        )
-    except (OSError, subprocess.TimeoutExpired):
+    """Return which version of Anabranch is installed for an interpreter; empty where none is.
+
+    It is read from the names of folders. The interpreter is not run: its path stands in a topology file, and a plan of
+    a file without a review must start no program that the file names.
+
+    Args:
+        python: path of the interpreter; that of a virtual environment, or of a prefix such as `/usr/local`.
+    """
+    if Path(python) == Path(sys.executable):
+        return __version__
+    prefix = Path(python).parent.parent
+    found = sorted(prefix.glob("lib/python3*/*-packages/anabranch-*.dist-info"))
+    if not found or not Path(python).exists():
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return found[-1].name.removeprefix("anabranch-").removesuffix(".dist-info")
 
 
 def newest(generations: Iterable[Generation]) -> dict[str, Generation]:

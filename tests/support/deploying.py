@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from reconciler import __version__
 from reconciler.deploy.local import LocalDeployer
 from reconciler.model.declared.topology import TopologyFile
 from reconciler.model.planning.deployments import Process, digest_of
@@ -23,13 +24,17 @@ PROCESS = Process(
 )
 # Prints what it gets, and lives until a signal ends it.
 LIVES = "#!/bin/sh\necho began \"$@\"\ntrap 'echo ended; exit 0' TERM\nwhile :; do sleep 0.1; done\n"
-# Has the command line options of an interpreter, which come first.
+BROKEN = "#!/bin/sh\necho no good >&2\nexit 3\n"
 DIES = "#!/bin/sh\necho no such thing >&2\nexit 3\n"
 
 
 def interpreter(folder: Path, text: str = LIVES, name: str = "python") -> str:
     """Write a script that stands for an interpreter with Anabranch, and return its path."""
-    path = folder / name
+    path = folder / f"{name}-prefix" / "bin" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (path.parents[1] / "lib" / "python3.11" / "site-packages" / f"anabranch-{__version__}.dist-info").mkdir(
+        parents=True, exist_ok=True
+    )
     path.write_text(text)
     path.chmod(0o755)
     return str(path)

@@ -197,8 +197,8 @@ def _unfit(process: Process) -> list[Problem]:
     """Return that an interpreter has no Anabranch that could run."""
     if process.version:
         return []
-    message = f"{process.python} cannot run Anabranch"
-    remedy = f"install it there; `{process.python} -c 'import reconciler'` prints what is missing"
+    message = f"no Anabranch is installed for {process.python}"
+    remedy = "install it there, as ci/install.sh does, or correct the path"
     return [Problem("AB762", f"data centre {process.datacenter}", message, remedy)]
 
 

@@ -24,7 +24,7 @@ from reconciler.model.declared.cluster import Cluster
 from tests.support.clusters.kafka import create
 from tests.support.clusters.traffic import Traffic
 from tests.support.commands.command import Ended, anabranch
-from tests.support.deploying import interpreter
+from tests.support.deploying import BROKEN, interpreter
 from tests.support.waiting import eventually
 
 CHANGES = 3
@@ -192,8 +192,7 @@ def check_another_takes_its_place(site: Site, metrics: dict[str, str], folder: P
 
 def check_what_does_not_come_up_changes_nothing(site: Site, metrics: dict[str, str], folder: Path) -> None:
     """One that cannot run is ended again, and the former one goes on."""
-    script = f'#!/bin/sh\n[ "$1" = -P ] && exec {sys.executable} "$@"\necho no good >&2\nexit 3\n'
-    site.write(metrics=metrics, python=interpreter(folder, script))
+    site.write(metrics=metrics, python=interpreter(folder, BROKEN))
     before = site.pids()
     failed = site.apply()
     assert failed.code == 1, failed

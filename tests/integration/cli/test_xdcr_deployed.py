@@ -21,7 +21,7 @@ from reconciler.state.status import StatusReader
 from tests.support.clusters.datacenters import ALIASES, REPLICATION, Clusters, declared, six_running
 from tests.support.clusters.kafka import create
 from tests.support.commands.command import Ended, anabranch
-from tests.support.deploying import interpreter
+from tests.support.deploying import BROKEN, interpreter
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(3_000)]
@@ -217,9 +217,8 @@ def test_a_whole_data_centre_that_is_lost_shows_as_such_and_harms_no_other(sites
 
 def test_a_wave_that_is_refused_keeps_the_next_from_beginning(sites: Sites, tmp_path: Path) -> None:
     all_run(sites)
-    script = f'#!/bin/sh\n[ "$1" = -P ] && exec {sys.executable} "$@"\necho no good >&2\nexit 3\n'
     other = interpreter(tmp_path, f'#!/bin/sh\nexec {sys.executable} "$@"\n', "other")
-    sites.write({"east": interpreter(tmp_path, script), "west": other, "north": other})
+    sites.write({"east": interpreter(tmp_path, BROKEN), "west": other, "north": other})
     before = sites.processes()
     failed = sites.apply()
     assert failed.code == 1, failed

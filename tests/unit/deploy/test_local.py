@@ -155,7 +155,12 @@ def test_a_record_that_others_have_changed_is_an_error(tmp_path: Path, local: Lo
     local.end([generation])
 
 
-def test_an_interpreter_tells_its_version(tmp_path: Path) -> None:
+def test_the_version_beside_an_interpreter_is_read_and_the_interpreter_is_not_run(tmp_path: Path) -> None:
     assert version_of(sys.executable) == __version__
-    assert version_of(interpreter(tmp_path, DIES)) == ""
+    marked = tmp_path / "ran"
+    other = interpreter(tmp_path, f"#!/bin/sh\ntouch {marked}\n")
+    assert version_of(other) == __version__
+    assert not marked.exists()
     assert version_of(str(tmp_path / "nowhere")) == ""
+    Path(other).unlink()
+    assert version_of(other) == ""

@@ -22,7 +22,8 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SystemdDep
     (tmp_path / "bin").mkdir()
     (tmp_path / "state").mkdir()
     program = f'#!/bin/sh\nexec {sys.executable} -I -S {FAKE} "$@"\n'
-    interpreter(tmp_path / "bin", program, "systemctl")
+    (tmp_path / "bin" / "systemctl").write_text(program)
+    (tmp_path / "bin" / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("FAKE_SYSTEMD", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
