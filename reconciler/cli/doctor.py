@@ -11,6 +11,7 @@ from reconciler.cli.common import load_topology, stderr_console, stdout_console
 from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
 from reconciler.cli.shared_options import Clusters
 from reconciler.operate.checking import cluster_checks, machine_checks
+from reconciler.operate.deployments.observed import Deployments
 from reconciler.operate.targets import chosen_targets
 
 
@@ -36,6 +37,7 @@ def doctor(
         targets = chosen_targets(topology, clusters)
         with stderr_console().status("looking at the clusters"):
             checks += cluster_checks(topology, targets)
+            checks += Deployments(topology).checks(targets)
     if output == "json":
         print_json(checks_json(checks))
     else:

@@ -26,7 +26,19 @@ PATIENCE = 60.0
 _BEGIN_PATIENCE = 30.0
 _PAUSE = 0.1
 # What programs need whatever they do; everything else is named by the topology.
-_ALWAYS = ("HOME", "JAVA_HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "XDG_CACHE_HOME", "SPARK_LOCAL_IP")
+_ALWAYS = (
+    "HOME",
+    "JAVA_HOME",
+    "LANG",
+    "LOGNAME",
+    "PATH",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "SPARK_LOCAL_IP",
+)
 _ALWAYS_LIKE = ("LC_", "ANABRANCH_VERBOSE")
 _RUN = {"keeper": COUNT, "pid": COUNT, "since": TIME, "restarts": COUNT, "why": TEXT}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
 from reconciler.model.declared.deployment import Deployment
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.deployments import (
@@ -22,6 +22,7 @@ from reconciler.model.planning.deployments import (
     StopProcess,
 )
 from reconciler.model.planning.drift import DriftedProcess
+from reconciler.model.planning.health import Check
 from reconciler.operate.targets import InvalidArgument
 
 if TYPE_CHECKING:
@@ -116,6 +117,21 @@ class Deployments:
             raise InvalidArgument(message, "datacenter")
         return [one for one in found if datacenter in (None, one.process.datacenter)]
 
+    def checks(self, targets: Collection[str]) -> Iterator[Check]:
+        """Yield whether the data centres of some targets can be deployed on this machine, as declared."""
+        chosen = {self.topology.clusters[alias].datacenter for alias in targets}
+        wanted = [one for one in self.wanted() if one.datacenter in chosen and self._is_here(one.datacenter)]
+        for name in dict.fromkeys(one.datacenter for one in wanted):
+            mine = [one for one in wanted if one.datacenter == name]
+            try:
+                problems = self._against(mine)
+            except AnabranchError as error:
+                problems = list(error.problems)
+            if not problems:
+                found = f"{', '.join(one.name for one in mine)}: {mine[0].kind}, in {mine[0].folder}"
+                yield Check(f"deployment {name}", "ok", found)
+            yield from (Check(f"deployment {name}", "failure", one.message, one.remedy) for one in problems)
+
     def log(self, process: str, lines: int, datacenter: str | None = None) -> str:
         """Return the last lines of what a process printed; errors are those of `named`."""
         return self.at(self.named(process, datacenter)).log(process, lines)
@@ -175,16 +191,21 @@ class Deployments:
         """Raise everything that stands against deploying what is planned, together."""
         problems: list[Problem] = []
         for plan in plans:
-            processes = [step.process for step in plan.steps if not isinstance(step, StopProcess)]
-            if not processes:
-                continue
-            deployment = self.topology.datacenters[plan.datacenter].deployment
-            deployer = self.at(processes[0])
-            deployer.folder.check(self.topology.name, plan.datacenter)
-            found = [*_unfit(processes[0]), *deployer.objections(processes)]
-            problems += [_placed(problem, deployment) for problem in found]
+            if processes := [step.process for step in plan.steps if not isinstance(step, StopProcess)]:
+                problems += self._against(processes)
         if problems:
-            raise EnvironmentFault(list(dict.fromkeys(problems)))
+            raise EnvironmentFault(problems)
+
+    def _against(self, processes: Sequence[Process]) -> list[Problem]:
+        """Return what stands against deploying processes of one data centre here.
+
+        Raises:
+            AnabranchError: AB760, AB761 or AB765, as of `plans`.
+        """
+        deployment, deployer = self.topology.datacenters[processes[0].datacenter].deployment, self.at(processes[0])
+        deployer.folder.check(self.topology.name, processes[0].datacenter)
+        found = [*_unfit(processes[0]), *deployer.objections(processes)]
+        return list(dict.fromkeys(_placed(problem, deployment) for problem in found))
 
 
 def _version(python: str) -> str:
