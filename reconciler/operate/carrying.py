@@ -129,5 +129,12 @@ def _controls(locks: Locks, advance: Callable[[], None], gate: WaveGate | None) 
     def is_over() -> bool:
         return locks.interrupts.problem is not None
 
-    controls = DeploymentControls(locks.check, is_over, lambda _: advance(), locks.reporter)
+    def may_change(alias: str) -> None:
+        # A target without journals has no lock.
+        if alias in locks.held:
+            locks.check(alias)
+        else:
+            locks.interrupts.check()
+
+    controls = DeploymentControls(may_change, is_over, lambda _: advance(), locks.reporter)
     return controls if gate is None else replace(controls, patience=gate.patience)

@@ -157,6 +157,11 @@ def deployment_plans(
             continue
         mine = [process for process in wanted if process.datacenter == name]
         steps = tuple(_steps(mine, there))
+        if steps and (left := [alias for alias in fed_clusters(topology, name) if alias not in targets]):
+            # Whose locks are not held; another apply may be at work there.
+            notice = f"its processes change where all its clusters are applied together, and {', '.join(left)} is not"
+            plans.append(DeploymentPlan(name, deployment.kind, wave, notices=(notice,)))
+            continue
         changed = {step.name for step in steps}
         kept = tuple(process.name for process in mine if process.name not in changed)
         plans.append(DeploymentPlan(name, deployment.kind, wave, steps, kept, tuple(_notices(there))))

@@ -175,6 +175,15 @@ def test_data_centres_of_other_targets_are_left_out() -> None:
     assert [plan.datacenter for plan in made] == ["dc-b"]
 
 
+def test_a_part_of_the_clusters_changes_no_process() -> None:
+    one = shop()
+    (made,) = deployment_plans(one, ["b"], wanted(one), {}, "m1")
+    assert made.steps == ()
+    assert made.notices == ("its processes change where all its clusters are applied together, and c is not",)
+    (kept,) = deployment_plans(one, ["b"], wanted(one), found(*wanted(one)), "m1")
+    assert (kept.kept, kept.notices) == (("replicate", "metrics"), ())
+
+
 def test_a_process_that_is_started_again_and_again_is_noticed() -> None:
     one = shop()
     made = plan(one, found(*wanted(one), restarts=3, why="ended with 3"))
