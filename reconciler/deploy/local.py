@@ -119,6 +119,8 @@ class LocalDeployer:
 
     def end(self, generations: Sequence[Generation]) -> None:
         """Stop generations for good, as `Deployer` has it."""
+        if not generations:
+            return
         for generation in generations:
             self._signal(generation, signal.SIGTERM)
         deadline = time.monotonic() + 2 * PATIENCE

@@ -83,6 +83,16 @@ class SystemdDeployer:
         text = unit(process, self.folder.path, state)
         self._verify(process, text)
         self.folder.write_record([*known, generation])
+        try:
+            self._install(process, text)
+            self._ask("enable", "--now", instance(process, number))
+        except EnvironmentFault:
+            self.folder.write_record(known)
+            raise
+        return generation
+
+    def _install(self, process: Process, text: str) -> None:
+        """Write the template of a process where the manager reads it, and have it read."""
         path = self.units / f"{template_name(process)}@.service"
         try:
             self.units.mkdir(parents=True, exist_ok=True)
@@ -90,8 +100,6 @@ class SystemdDeployer:
         except OSError as error:
             raise not_usable(path, f"cannot be written: {error.strerror}") from None
         self._ask("daemon-reload")
-        self._ask("enable", "--now", instance(process, number))
-        return generation
 
     def _verify(self, process: Process, text: str) -> None:
         """Have systemd read a unit before it is written where the manager finds it."""
@@ -122,6 +130,8 @@ class SystemdDeployer:
 
     def end(self, generations: Sequence[Generation]) -> None:
         """Stop generations for good, as `Deployer` has it."""
+        if not generations:
+            return
         names = {one.name for one in generations}
         for one in generations:
             self._ask("disable", "--now", instance(one.process, one.number))

@@ -155,7 +155,7 @@ class DeploymentWork:
                 self._update(step)
 
     def _deploy(self, process: Process) -> None:
-        """Start a process; what runs of it under older generations ends."""
+        """Start a process in a folder that may be new; one of its name that still runs goes on until it is up."""
         from reconciler.deploy.registry import RegisteredDeployment, Registry
 
         deployer = self._deployments.at(process)
@@ -163,9 +163,29 @@ class DeploymentWork:
         deployer.folder.write_files(self._topology.files)
         place = RegisteredDeployment(process.datacenter, process.kind, process.folder, process.scope)
         Registry(self._topology.name, self._deployments.environ).add(place)
+        self._replace(deployer, process)
+
+    def _replace(self, deployer: Deployer, process: Process) -> None:
+        """Start a process in place of what runs under its name; one that copies records beside that, until it is up.
+
+        Raises:
+            EnvironmentFault: AB766, it does not come up: the former one goes on.
+        """
         former = self._generations(deployer, process.name)
-        deployer.end(former)
-        self._begin(deployer, process)
+        running = [one for one in former if deployer.fares(one).is_running]
+        deployer.end([one for one in former if one not in running])
+        if process.name.startswith("replicate"):
+            self._begin(deployer, process)
+            deployer.end(running)
+            return
+        # What listens has its address to itself.
+        deployer.end(running)
+        try:
+            self._begin(deployer, process)
+        except EnvironmentFault:
+            if running:
+                deployer.begin(running[-1].process)
+            raise
 
     def _begin(self, deployer: Deployer, process: Process) -> Generation:
         """Start a process and wait until its flows run, or it listens.
@@ -191,27 +211,12 @@ class DeploymentWork:
         raise EnvironmentFault(Problem(_NOT_UP, f"data centre {process.datacenter}", message, remedy))
 
     def _update(self, step: UpdateProcess) -> None:
-        """Replace a process; one that copies records by a new one that waits beside it, so that next to nothing stops.
-
-        Raises:
-            EnvironmentFault: AB766, the new one does not come up: the former one goes on.
-        """
-        process, deployer = step.process, self._deployments.at(step.process)
-        former = self._generations(deployer, process.name)
-        if not step.restarts:
-            return
+        """Replace a process, or end what is too much of it; errors are those of `_replace`."""
+        deployer = self._deployments.at(step.process)
         if {one.fact for one in step.changes} == {GENERATIONS}:
-            deployer.end(former[:-1])
-        elif process.name.startswith("replicate"):
-            self._begin(deployer, process)
-            deployer.end(former)
-        else:
-            deployer.end(former)
-            try:
-                self._begin(deployer, process)
-            except EnvironmentFault:
-                deployer.begin(former[-1].process)
-                raise
+            deployer.end(self._generations(deployer, step.name)[:-1])
+        elif step.restarts:
+            self._replace(deployer, step.process)
 
     def _stop(self, process: Process) -> None:
         from reconciler.deploy.registry import Registry
