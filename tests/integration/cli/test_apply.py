@@ -63,7 +63,7 @@ def test_drift_is_planned_and_mended(
     assert f"~ topic  us-east.{topic_name}" in text
     assert "retention.ms  1000 → 86400000   changed at the target since the last apply" in text
     value = json.loads(anabranch("apply", topology, "--yes", "--format", "json").stdout)
-    assert value["plan"]["summary"] == {"add": 0, "own": 0, "change": 1, "delete": 0, "end": 0}
+    assert value["plan"]["summary"] == {"add": 0, "own": 0, "change": 1, "delete": 0, "end": 0, "deploy": 0}
     assert [step["action"] for step in value["outcome"]["done"]] == ["alter-config"]
     assert topic_configs(target_cluster, f"us-east.{topic_name}")["retention.ms"] == "86400000"
 

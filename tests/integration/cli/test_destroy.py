@@ -71,7 +71,7 @@ def test_it_deletes_what_is_ours_and_apply_makes_it_again(
     assert (ended.code, ended.stderr) == (0, "")
     value = json.loads(ended.stdout)
     assert deletions(value) == [a, b]
-    assert value["plan"]["summary"] == {"add": 0, "own": 0, "change": 0, "delete": 2, "end": 0}
+    assert value["plan"]["summary"] == {"add": 0, "own": 0, "change": 0, "delete": 2, "end": 0, "deploy": 0}
     assert value["outcome"]["closed"] == ["eu-west"]
     left = {notice["subject"]: notice["message"] for notice in value["plan"]["clusters"][0]["left_alone"]}
     assert left[f"us-east.{topic_name}-foreign"] == f"no apply of {topology.name} made it"
