@@ -12,7 +12,7 @@ import typer
 from reconciler.cli.common import TERMINAL, Files, load_topology, say, stdout_console
 from reconciler.cli.formats import print_json
 from reconciler.cli.planning import DIFFERENT
-from reconciler.operate.deployments.carrying import DeploymentWork, controls_of
+from reconciler.operate.deployments.carrying import DeploymentControls, DeploymentWork
 from reconciler.operate.deployments.observed import Deployments
 from reconciler.operate.targets import InvalidArgument
 
@@ -49,7 +49,7 @@ def deployments(
     if restart is not None:
         with _named_by("--restart"):
             process = deployed.named(restart, datacenter)
-        DeploymentWork(deployed, controls_of(TERMINAL)).restart(process)
+        DeploymentWork(deployed, DeploymentControls(reporter=TERMINAL)).restart(process)
         say(f"{process.datacenter}: {restart} was started anew")
         return
     found = deployed.processes(datacenter)

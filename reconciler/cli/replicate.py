@@ -5,7 +5,6 @@ A run ends when another declaration is put in force; the next one begins as soon
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from reconciler.cli.log import FlowLog, LogFormat, opened
 from reconciler.cli.patience import Wait, seconds_of
 from reconciler.cli.shared_options import Clusters
 from reconciler.model.base.errors import Problem
-from reconciler.model.base.files import make_private
+from reconciler.model.base.files import make_private, state_home
 from reconciler.model.tasks.spec import DEFAULT_ROUND
 from reconciler.model.tasks.status import TaskStatus
 from reconciler.operate.flows.running import check_flows, parked_problem, spark_of, specs_of
@@ -173,8 +172,7 @@ def made_state_dir(declared: Path | None) -> Path:
     from reconciler.replicator.driver import run_folders
 
     if declared is None:
-        base = os.environ.get("XDG_STATE_HOME")
-        folder = (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
+        folder = state_home() / "anabranch"
         try:
             make_private(folder)
         except OSError as error:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,30 @@ class DeploymentFolder:
                 self._write(self.path / "topology" / name, text)
         for name in there.keys() - wanted.keys():
             (self.path / "topology" / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def beginning(self, process: Process) -> Iterator[Generation]:
+        """Record the next generation of a process while it is started; where that fails it is off the record again.
+
+        Raises:
+            EnvironmentFault: AB760, AB761, the record cannot be written or read.
+        """
+        known = self.generations()
+        number = 1 + max((one.number for one in known if one.process.name == process.name), default=0)
+        generation = Generation(process, number)
+        self.write_record([*known, generation])
+        try:
+            yield generation
+        except EnvironmentFault:
+            self.write_record(known)
+            raise
+
+    def forget(self, generations: Iterable[Generation]) -> list[Generation]:
+        """Take generations off the record, and return those that stay; errors are those of `beginning`."""
+        names = {one.name for one in generations}
+        rest = [one for one in self.generations() if one.name not in names]
+        self.write_record(rest)
+        return rest
 
     def write_record(self, generations: Iterable[Generation]) -> None:
         """Record what is deployed.

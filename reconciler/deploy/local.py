@@ -61,7 +61,7 @@ class LocalDeployer:
 
     def objections(self, processes: Collection[Process]) -> list[Problem]:
         """Return what stands against deploying processes here: variables that are not set, addresses in use."""
-        return [*self._unset(processes), *taken_addresses(processes, self.found())]
+        return [*self._unset(processes), *taken_addresses(processes, self.found)]
 
     def _unset(self, processes: Collection[Process]) -> Iterator[Problem]:
         for name in sorted({name for process in processes for name in process.variables}):
@@ -72,28 +72,24 @@ class LocalDeployer:
 
     def begin(self, process: Process) -> Generation:
         """Start a process under a keeper, as `Deployer` has it."""
-        known = self.folder.generations()
-        number = 1 + max((one.number for one in known if one.process.name == process.name), default=0)
-        generation = Generation(process, number)
         state = self.folder.state_of(process.name)
         command = [process.python, "-m", "reconciler.cli.main", *arguments(process, self.folder.path, state)]
-        program = [sys.executable, "-I", "-S", keeper.__file__, launcher.__file__]
-        program += [str(self._run_file(generation)), str(self._log(process.name)), str(PATIENCE)]
-        self.folder.write_record([*known, generation])
-        try:
-            subprocess.Popen(
-                [*program, *command],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                # A keeper lives on when the command that deployed it has ended.
-                start_new_session=True,
-                cwd=self.folder.path,
-                env=self._variables(process),
-            )
-        except OSError as error:
-            self.folder.write_record(known)
-            raise not_usable(self.folder.path, f"a keeper cannot be started: {error.strerror}") from None
+        with self.folder.beginning(process) as generation:
+            program = [sys.executable, "-I", "-S", keeper.__file__, launcher.__file__]
+            program += [str(self._run_file(generation)), str(self._log(process.name)), str(PATIENCE)]
+            try:
+                subprocess.Popen(
+                    [*program, *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    # A keeper lives on when the command that deployed it has ended.
+                    start_new_session=True,
+                    cwd=self.folder.path,
+                    env=self._variables(process),
+                )
+            except OSError as error:
+                raise not_usable(self.folder.path, f"a keeper cannot be started: {error.strerror}") from None
         deadline = time.monotonic() + _BEGIN_PATIENCE
         while not self._run_file(generation).exists() and time.monotonic() < deadline:
             time.sleep(_PAUSE)
@@ -130,11 +126,10 @@ class LocalDeployer:
                 remedy = "see its log; end its processes, and apply again"
                 raise EnvironmentFault(Problem("AB767", str(self.folder.path), message, remedy))
             time.sleep(_PAUSE)
-        numbers = {one.name for one in generations}
         for generation in generations:
             self._run_file(generation).unlink(missing_ok=True)
             Path(f"{self._run_file(generation)}.lock").unlink(missing_ok=True)
-        self.folder.write_record([one for one in self.folder.generations() if one.name not in numbers])
+        self.folder.forget(generations)
 
     def log(self, process: str, lines: int) -> str:
         """Return the last lines of what a process printed."""

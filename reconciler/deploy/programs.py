@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,27 +69,31 @@ def found_in(folder: DeploymentFolder, fares: Callable[[Generation], DeployedPro
 
 def listen_address(process: Process) -> tuple[str, int] | None:
     """Return where a process listens; None where it does not, or takes any free port."""
-    if "--listen" not in process.command:
+    listen = process.option("--listen")
+    if listen is None:
         return None
-    host, _, port = process.command[process.command.index("--listen") + 1].rpartition(":")
+    host, _, port = listen.rpartition(":")
     return (host.removeprefix("[").removesuffix("]"), int(port)) if int(port) else None
 
 
-def taken_addresses(processes: Collection[Process], found: Mapping[str, DeployedProcess]) -> Iterator[Problem]:
+def taken_addresses(
+    processes: Iterable[Process], found: Callable[[], Mapping[str, DeployedProcess]]
+) -> Iterator[Problem]:
     """Yield a problem for each address of processes at which another program listens.
 
     Args:
         processes: that are to be deployed.
-        found: what runs of them, which may have its own address.
+        found: returns what runs of them, which may have its own address; called where one listens.
     """
-    for process in processes:
-        address, there = listen_address(process), found.get(process.name)
-        if address is None or (there is not None and there.is_running and listen_address(there.process) == address):
+    listening = [(process, address) for process in processes if (address := listen_address(process))]
+    known = found() if listening else {}
+    for process, address in listening:
+        there = known.get(process.name)
+        if there is not None and there.is_running and listen_address(there.process) == address:
             continue
         if why := _why_not_listening(address):
             where = f"data centre {process.datacenter}: {process.name}"
-            shown = process.command[process.command.index("--listen") + 1]
-            message = f"cannot listen at {shown}: {why}"
+            message = f"cannot listen at {process.option('--listen')}: {why}"
             yield Problem("AB764", where, message, "end what listens there, or declare another listen")
 
 

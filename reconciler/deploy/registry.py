@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
-from reconciler.model.base.files import UnreadableFile, make_private, read_json, write_private
+from reconciler.model.base.files import UnreadableFile, make_private, read_json, state_home, write_private
 from reconciler.model.base.shape import WORD, Misfit, fields, listed, one_of
 from reconciler.model.base.text import json_text
 from reconciler.model.declared.deployment import DeploymentKind, SystemdScope
@@ -43,9 +42,7 @@ class Registry:
     """
 
     def __init__(self, topology: str, environ: Mapping[str, str]) -> None:
-        base = environ.get("XDG_STATE_HOME")
-        state = Path(base) if base else Path.home() / ".local" / "state"
-        self._path = state / "anabranch" / "deployments" / f"{topology}.json"
+        self._path = state_home(environ) / "anabranch" / "deployments" / f"{topology}.json"
 
     def read(self) -> tuple[RegisteredDeployment, ...]:
         """Return what is registered.

@@ -42,6 +42,11 @@ class SystemdDeployer:
         base = os.environ.get("XDG_CONFIG_HOME")
         return (Path(base) if base else Path.home() / ".config") / "systemd" / "user"
 
+    @property
+    def _options(self) -> list[str]:
+        """The options that name the manager to programs of systemd."""
+        return ["--user"] if self._scope == "user" else []
+
     def found(self) -> dict[str, DeployedProcess]:
         """Return what is deployed, as `Deployer` has it."""
         return found_in(self.folder, self.fares)
@@ -54,7 +59,7 @@ class SystemdDeployer:
             self._ask("show", "--property=Version")
         except EnvironmentFault as error:
             return list(error.problems)
-        return [*self._unfit(processes), *taken_addresses(processes, self.found())]
+        return [*self._unfit(processes), *taken_addresses(processes, self.found)]
 
     def _unfit(self, processes: Collection[Process]) -> Iterator[Problem]:
         if self._scope == "system" and os.geteuid() != _ROOT:
@@ -75,20 +80,13 @@ class SystemdDeployer:
 
     def begin(self, process: Process) -> Generation:
         """Write the unit of a process, and start it, as `Deployer` has it."""
-        known = self.folder.generations()
-        number = 1 + max((one.number for one in known if one.process.name == process.name), default=0)
-        generation = Generation(process, number)
         user = dict(process.limits).get("user")
         state = self.folder.state_of(process.name, _ids(user) if user else None)
         text = unit(process, self.folder.path, state)
         self._verify(process, text)
-        self.folder.write_record([*known, generation])
-        try:
+        with self.folder.beginning(process) as generation:
             self._install(process, text)
-            self._ask("enable", "--now", instance(process, number))
-        except EnvironmentFault:
-            self.folder.write_record(known)
-            raise
+            self._ask("enable", "--now", instance(process, generation.number))
         return generation
 
     def _install(self, process: Process, text: str) -> None:
@@ -109,10 +107,9 @@ class SystemdDeployer:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / instance(process, 0)
             path.write_text(text, encoding="utf-8")
-            options = ["--user"] if self._scope == "user" else []
             # For units of a user it needs the folder of the manager, which a session without one does not have.
             there = {"XDG_RUNTIME_DIR": os.environ.get("XDG_RUNTIME_DIR") or folder}
-            done = _run([program, "verify", *options, "--man=no", "--recursive-errors=no", str(path)], there)
+            done = _run([program, "verify", *self._options, "--man=no", "--recursive-errors=no", str(path)], there)
         if done.returncode != 0:
             said = done.stderr.strip().replace(str(path), path.name)
             raise EnvironmentFault([self._unusable(f"systemd does not take the unit: {said}", "correct what it names")])
@@ -132,12 +129,9 @@ class SystemdDeployer:
         """Stop generations for good, as `Deployer` has it."""
         if not generations:
             return
-        names = {one.name for one in generations}
         for one in generations:
             self._ask("disable", "--now", instance(one.process, one.number))
-        rest = [one for one in self.folder.generations() if one.name not in names]
-        self.folder.write_record(rest)
-        used = {template_name(one.process) for one in rest}
+        used = {template_name(one.process) for one in self.folder.forget(generations)}
         for one in generations:
             if template_name(one.process) not in used:
                 (self.units / f"{template_name(one.process)}@.service").unlink(missing_ok=True)
@@ -148,9 +142,8 @@ class SystemdDeployer:
         one = newest(self.folder.generations()).get(process)
         if one is None or shutil.which("journalctl") is None:
             return ""
-        options = ["--user"] if self._scope == "user" else []
         name = f"{template_name(one.process)}@*.service"
-        done = _run(["journalctl", *options, "--unit", name, "--lines", str(lines), "--output=cat", "--no-pager"])
+        done = _run(["journalctl", *self._options, "--unit", name, "--lines", str(lines), "--output=cat", "--no-pager"])
         return done.stdout
 
     def _ask(self, *arguments: str) -> str:
@@ -159,8 +152,7 @@ class SystemdDeployer:
         Raises:
             EnvironmentFault: AB765, it fails.
         """
-        options = ["--user"] if self._scope == "user" else []
-        command = ["systemctl", *options, "--no-pager", *arguments]
+        command = ["systemctl", *self._options, "--no-pager", *arguments]
         try:
             done = _run(command)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
@@ -55,8 +55,8 @@ def wanted_processes(
         return ()
     interpreter = deployment.python or python
     version = version_of(interpreter)
-    commands = dict(_commands(deployment, aliases))
-    return tuple(
+    files = tuple((file.name, digest_of(file)) for file in sorted(topology.files, key=lambda file: file.name))
+    processes = [
         Process(
             topology=topology.name,
             datacenter=datacenter.name,
@@ -66,12 +66,12 @@ def wanted_processes(
             python=interpreter,
             version=version,
             command=command,
-            variables=_variables(topology, deployment, command),
-            files=tuple((file.name, digest_of(file)) for file in sorted(topology.files, key=lambda file: file.name)),
+            files=files,
             limits=tuple(_limits(deployment)),
         )
-        for name, command in commands.items()
-    )
+        for name, command in _commands(deployment, aliases)
+    ]
+    return tuple(replace(one, variables=_variables(topology, datacenter, one)) for one in processes)
 
 
 def _commands(deployment: Deployment, aliases: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -87,16 +87,14 @@ def _commands(deployment: Deployment, aliases: tuple[str, ...]) -> Iterator[tupl
         yield "serve", ("serve", *everywhere, *deployment.serve)
 
 
-def _variables(topology: Topology, deployment: Deployment, command: tuple[str, ...]) -> tuple[str, ...]:
+def _variables(topology: Topology, datacenter: DataCenter, process: Process) -> tuple[str, ...]:
     """Return the names of the variables that a process looks values up in."""
-    targets = command[command.index("--clusters") + 1].split(",")
-    sides = {alias for flow in topology.flows_into(targets) for alias in (flow.source, flow.target)}
-    found = {name for alias in sides for name in _looked_up(asdict(topology.clusters[alias]))}
-    places = {topology.clusters[alias].datacenter for alias in targets}
-    found |= {name for place in places for name in _looked_up(asdict(data_centre_of(topology, place).spark))}
-    tokens = [value for option, value in pairwise(command) if option == _TOKEN]
+    sides = {alias for flow in topology.flows_into(process.targets) for alias in (flow.source, flow.target)}
+    declared = [asdict(datacenter.spark), *(asdict(topology.clusters[alias]) for alias in sides)]
+    found = set(_looked_up(declared))
+    tokens = [value for option, value in pairwise(process.command) if option == _TOKEN]
     found |= {value.partition("=env:")[2] for value in tokens if "=env:" in value}
-    return tuple(sorted(found | set(deployment.environment)))
+    return tuple(sorted(found | set(datacenter.deployment.environment)))
 
 
 def _looked_up(value: Any) -> Iterator[str]:
@@ -151,7 +149,7 @@ def deployment_plans(
         if deployment.kind == "none" and not there:
             continue
         wave = _wave(topology, name)
-        if deployment.host not in (None, here):
+        if not deployment.is_on(here):
             notice = f"it is deployed on {deployment.host} alone, and this machine is {here}: it is left as it is"
             plans.append(DeploymentPlan(name, deployment.kind, wave, notices=(notice,)))
             continue

@@ -14,7 +14,7 @@ import math
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -121,6 +121,16 @@ def _finite(digits: str) -> float:
 def _no_constant(name: str) -> float:
     message = f"is not JSON: {name} is no number"
     raise UnreadableFile(message)
+
+
+def state_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where this user's programs keep state, by the XDG base directory specification.
+
+    Args:
+        environ: the variables of a process.
+    """
+    base = environ.get("XDG_STATE_HOME")
+    return Path(base) if base else Path.home() / ".local" / "state"
 
 
 def make_private(folder: Path) -> None:

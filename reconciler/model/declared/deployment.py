@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 DeploymentKind = Literal["none", "local", "systemd"]
-"""`none`: others start them. `local`: a supervisor on the machine of `apply`. `systemd`: units there."""
+"""`none`: others start them. `local`: keepers on the machine of `apply`. `systemd`: units there."""
 
 SystemdScope = Literal["system", "user"]
 
@@ -60,6 +60,10 @@ class Deployment:
     serve: tuple[str, ...] | None = None
     systemd: SystemdUnits = PLAIN_UNITS
     place: str = ""
+
+    def is_on(self, machine: str) -> bool:
+        """Return whether `apply` deploys it on a machine of this name."""
+        return self.host in (None, machine)
 
 
 NO_DEPLOYMENT = Deployment()

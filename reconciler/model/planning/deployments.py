@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from reconciler.model.base.shape import TEXT, WORD, fields, listed, mapped, one_of
 from reconciler.model.declared.deployment import DeploymentKind, SystemdScope
@@ -51,6 +51,15 @@ class Process:
     def scope(self) -> SystemdScope:
         """Whose units, of the kind `systemd`."""
         return "user" if dict(self.limits).get("scope") == "user" else "system"
+
+    def option(self, name: str) -> str | None:
+        """Return the value of an option of its command, such as `--listen`; None where it has none."""
+        return self.command[self.command.index(name) + 1] if name in self.command else None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Aliases of the clusters that it is for."""
+        return tuple((self.option("--clusters") or "").split(","))
 
     @property
     def facts(self) -> dict[str, str]:
@@ -150,7 +159,6 @@ class _DeploymentStep:
     """
 
     process: Process
-    noun: ClassVar[str] = "process"
 
     @property
     def cluster(self) -> str:

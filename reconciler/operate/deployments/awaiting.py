@@ -52,8 +52,7 @@ class AwaitedProcess:
         self.pause = 0.2
         if process.command[0] == "replicate":
             self.pause = 1.0
-            targets = process.command[process.command.index("--clusters") + 1].split(",")
-            self._lookout = Lookout(topology, targets, with_in_force=True)
+            self._lookout = Lookout(topology, process.targets, with_in_force=True)
             view = self._lookout.look()
             self._before = frozenset(one.run for one in view.statuses if one.is_live(view.now))
 

@@ -34,7 +34,7 @@ _LINES = 5
 
 @dataclass(frozen=True)
 class DeploymentControls:
-    """Callbacks and limits of carrying deployments out.
+    """Callbacks and limits of carrying deployments out; by default no lock and no signal stands against anything.
 
     Attributes:
         may_change: asked with an alias before each change in its data centre; raises an error where nothing may be.
@@ -44,16 +44,11 @@ class DeploymentControls:
         patience: seconds that a process may take until its flows run.
     """
 
-    may_change: Callable[[str], None]
-    is_over: Callable[[], bool]
-    progress: Callable[[PlanStep], None]
+    may_change: Callable[[str], None] = lambda _: None
+    is_over: Callable[[], bool] = lambda: False
+    progress: Callable[[PlanStep], None] = lambda _: None
     reporter: Reporter = SILENT
     patience: float = 600.0
-
-
-def controls_of(reporter: Reporter) -> DeploymentControls:
-    """Return controls of what no lock and no signal stands against."""
-    return DeploymentControls(lambda _: None, lambda: False, lambda _: None, reporter)
 
 
 @dataclass

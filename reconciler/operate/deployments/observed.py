@@ -152,7 +152,7 @@ class Deployments:
         raise InvalidArgument(message, "datacenter" if found else "process")
 
     def _is_here(self, datacenter: str) -> bool:
-        return self.topology.datacenters[datacenter].deployment.host in (None, socket.gethostname())
+        return self.topology.datacenters[datacenter].deployment.is_on(socket.gethostname())
 
     def _why_not_here(self, datacenter: str) -> str:
         host = self.topology.datacenters[datacenter].deployment.host
@@ -170,7 +170,7 @@ class Deployments:
         places = [
             RegisteredDeployment(name, one.kind, one.folder, one.systemd.scope)
             for name, one in declared.items()
-            if one.host in (None, socket.gethostname())
+            if one.is_on(socket.gethostname())
         ]
         return list(dict.fromkeys((*Registry(self.topology.name, self.environ).read(), *places)))
 

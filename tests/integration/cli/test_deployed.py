@@ -15,16 +15,16 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import EmbeddedCluster, running
 from reconciler.embedded.ports import PortLease
 from reconciler.model.declared.cluster import Cluster
-from tests.support.clusters.kafka import create
+from tests.support.clusters.kafka import create, declared
 from tests.support.clusters.traffic import Traffic
 from tests.support.commands.command import Ended, anabranch
 from tests.support.deploying import BROKEN, interpreter
+from tests.support.replicator.copying import log_end
 from tests.support.waiting import eventually
 
 CHANGES = 3
@@ -90,15 +90,8 @@ class Site:
 
     def copied(self) -> int:
         """Return how many records the copy has."""
-        west = self._clusters["west"]
-        client = Consumer(west.client_config() | {"group.id": "nobody"})
-        try:
-            return sum(
-                client.get_watermark_offsets(TopicPartition(f"east.{self.name}", number), timeout=60)[1]
-                for number in range(2)
-            )
-        finally:
-            client.close()
+        west = declared("west", self._clusters["west"])
+        return sum(log_end(west, f"east.{self.name}", number) for number in range(2))
 
 
 @pytest.fixture
@@ -235,7 +228,10 @@ def scrape(port: int) -> bytes:
 
 def longest_break(site: Site) -> tuple[float, Ended]:
     """Apply, and return the longest time meanwhile in which no record was copied."""
-    longest, newest, since = 0.0, site.copied(), time.monotonic()
+    before = site.copied()
+    # A change of the declaration, as before, ends a run; what is measured begins when the next one copies.
+    newest = eventually("records are copied", site.copied, lambda copied: copied > before)
+    longest, since = 0.0, time.monotonic()
     with ThreadPoolExecutor(1) as pool:
         applying = pool.submit(site.apply)
         while not applying.done():

@@ -13,15 +13,16 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from reconciler.declare import load
 from reconciler.model.tasks.status import PartitionState
 from reconciler.state.status import StatusReader
+from tests.support.clusters import kafka
 from tests.support.clusters.datacenters import ALIASES, REPLICATION, Clusters, declared, six_running
-from tests.support.clusters.kafka import create
 from tests.support.commands.command import Ended, anabranch
 from tests.support.deploying import BROKEN, interpreter
+from tests.support.replicator.copying import log_end
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(3_000)]
@@ -40,7 +41,7 @@ datacenters:
 def clusters() -> Iterator[Clusters]:
     with six_running() as started:
         for one in started.values():
-            create(one, "orders", 2)
+            kafka.create(one, "orders", 2)
         yield started
 
 
@@ -96,15 +97,9 @@ class Sites:
 
     def copies(self, place: str) -> int:
         """Return how many offsets the copies of orders in one data centre have together."""
-        total = 0
-        for alias in (f"{place}-1", f"{place}-2"):
-            client = Consumer(self._clusters[alias].client_config() | {"group.id": "nobody"})
-            for topic in client.list_topics(timeout=60).topics:
-                if topic.endswith(".orders"):
-                    ends = (client.get_watermark_offsets(TopicPartition(topic, n), timeout=60) for n in range(2))
-                    total += sum(end for _, end in ends)
-            client.close()
-        return total
+        here = [(alias, self._clusters[alias]) for alias in (f"{place}-1", f"{place}-2")]
+        topics = [(kafka.declared(*one), topic) for one in here for topic in kafka.names(one[1])]
+        return sum(log_end(one, topic, n) for one, topic in topics if topic.endswith(".orders") for n in range(2))
 
     def produce(self, records: int) -> None:
         for alias, one in self._clusters.items():

@@ -1,4 +1,4 @@
-"""Deployments: what is declared becomes values, what does not fit together is told with its place."""
+"""Deployments: what is declared becomes values, what does not fit together is reported with its place."""
 
 from __future__ import annotations
 
