@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.transfer import fetcher
 from reconciler.replicator.transfer.fast_path import FastPath
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
 from reconciler.replicator.transfer.sender import Sender
@@ -22,6 +23,7 @@ from tests.support.clusters.kafka import create
 from tests.support.replicator.copying import REMOTE, SECONDS
 
 PARTITIONS = 4
+_SOON = 0.2
 Todo = Callable[[Direct, Sequence[FastPathBatch]], None]
 _HEADERS = [("trace", b"abc"), ("empty", b""), ("trace", b"again"), ("none", None)]
 
@@ -144,6 +146,8 @@ class Line:
             self.nodes.add(writer._node)
             send(writer, direct, sent_batches, now)
 
+        # A busy machine's answers are never as quick as an express asks for, one after the other.
+        monkeypatch.setattr(fetcher, "_SOON", _SOON)
         monkeypatch.setattr(FastPath, "run", boarded)
         monkeypatch.setattr(Sender, "send_fast", sent)
 

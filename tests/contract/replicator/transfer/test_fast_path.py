@@ -106,14 +106,15 @@ def test_what_is_no_trickle_comes_between_and_the_express_is_boarded_again(
 ) -> None:
     spec = flow_of(source, target, topics)
     mixed, other = topics
-    transactions = Transactions(source_cluster, mixed, PARTITIONS, per_second=20)
     others = 0
     with Running(spec) as running, Trickle(source_cluster, topics) as trickle:
         line.await_records()
-        transactions.start()
-        line.await_records()
-        transactions.finish(at_least=12)
-        line.await_records()
+        for _ in range(3):
+            # As long as they go on without a pause, a slow machine may find no time for an express between two of them.
+            transactions = Transactions(source_cluster, mixed, PARTITIONS, per_second=20)
+            transactions.start()
+            transactions.finish(at_least=4)
+            line.await_records()
         send_one_by_one(source_cluster, other, [bytes([number]) * LARGE for number in range(20)])
         others += 20
         line.await_records()
@@ -130,7 +131,7 @@ def test_what_is_no_trickle_comes_between_and_the_express_is_boarded_again(
         running.stop()
         last = running.last()
     committed = identical(spec, *topics)
-    # Each transaction holds one to three records in each partition; every third is aborted.
+    # Each transaction holds one to three records in each partition; three of twelve are aborted.
     assert committed >= others + 8 * PARTITIONS
     assert_counted(sum(row.records for row in running.rows), committed, status)
     assert_counted(last.records, committed, status)
