@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyspark
@@ -25,7 +26,7 @@ from reconciler.embedded.ports import HOST, PortLease
 
 CORES = 2
 _SECONDS = 60.0
-_EXECUTOR = "CoarseGrainedExecutorBackend"
+_EXECUTOR, _DRIVER = "CoarseGrainedExecutorBackend", "DriverWrapper"
 
 
 class Standalone:
@@ -33,26 +34,42 @@ class Standalone:
 
     Args:
         folder: for its logs, and the work of its workers.
-        workers: how many, of `CORES` cores each.
+        workers: how many.
         port: where the master listens; any that is free by default.
+        cores: of each worker.
+        memory: of each worker, in Spark's words.
 
     Attributes:
         master: its URL.
+        rest: the URL of its REST API.
+        web: the URL of its page.
     """
 
-    def __init__(self, folder: Path, workers: int, port: int | None = None) -> None:
-        self._lease = PortLease.take(2 + 2 * workers)
+    def __init__(
+        self, folder: Path, workers: int, port: int | None = None, cores: int = CORES, memory: str = "2g"
+    ) -> None:
+        self._lease = PortLease.take(3 + 2 * workers)
         ports = iter(self._lease.ports)
         self._folder = folder
-        own_port, self._pages = next(ports), next(ports)
+        own_port, rest, pages = next(ports), next(ports), next(ports)
         port = port or own_port
-        self.master = f"spark://{HOST}:{port}"
+        self.master, self.rest, self.web = f"spark://{HOST}:{port}", f"http://{HOST}:{rest}", f"http://{HOST}:{pages}"
+        # What it runs survives a master in this folder.
+        recovery = {"recoveryMode": "FILESYSTEM", "recoveryDirectory": str(folder / "master")}
+        self._options = " ".join(
+            (
+                f"-Dspark.master.rest.enabled=true -Dspark.master.rest.host={HOST} -Dspark.master.rest.port={rest}",
+                *(f"-Dspark.deploy.{name}={value}" for name, value in recovery.items()),
+            )
+        )
         at = ["--host", HOST, "--port"]
-        self._processes = [self._start("master.Master", "master", *at, str(port), "--webui-port", str(self._pages))]
+        commands = [["master.Master", "master", *at, str(port), "--webui-port", str(pages)]]
         for number in range(workers):
             own = [*at, str(next(ports)), "--webui-port", str(next(ports)), "--work-dir", str(folder / f"w{number}")]
-            size = ["--cores", str(CORES), "--memory", "2g"]
-            self._processes.append(self._start("worker.Worker", f"worker-{number}", *own, *size, self.master))
+            size = ["--cores", str(cores), "--memory", memory]
+            commands.append(["worker.Worker", f"worker-{number}", *own, *size, self.master])
+        self._commands = commands
+        self._processes = [self._start(*command) for command in commands]
         try:
             self._await(workers)
         except BaseException:
@@ -66,19 +83,19 @@ class Standalone:
             "SPARK_LOCAL_IP": HOST,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_MASTER_OPTS": self._options,
         }
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
         self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / f"{log}.log").open("wb") as file:
+        with (self._folder / f"{log}.log").open("ab") as file:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment)
 
     def _await(self, workers: int) -> None:
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:
             try:
-                with urllib.request.urlopen(f"http://{HOST}:{self._pages}/json/", timeout=2) as answer:
-                    if json.load(answer)["aliveworkers"] == workers:
-                        return
+                if self.told()["aliveworkers"] == workers:
+                    return
             except OSError:
                 pass
             time.sleep(0.2)
@@ -86,12 +103,37 @@ class Standalone:
         message = f"{workers} workers were never there:\n{logs}"
         raise AssertionError(message)
 
-    def executors(self) -> list[Sequence[psutil.Process]]:
+    def told(self) -> dict[str, Any]:
+        """Return what the master tells of itself."""
+        with urllib.request.urlopen(f"{self.web}/json/", timeout=10) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+    def drivers(self) -> list[list[psutil.Process]]:
+        """Return, by worker, the JVMs of its drivers."""
+        return self._those(_DRIVER)
+
+    def kill_master(self) -> None:
+        """Kill the master, start another one in its place, and wait until workers have found it."""
+        self._renew(0)
+        self._await(len(self._processes) - 1)
+
+    def kill_worker(self, number: int) -> None:
+        """Kill a worker and start another one in its place; what it runs is left to itself, as Spark has it."""
+        self._renew(1 + number)
+
+    def _renew(self, number: int) -> None:
+        self._processes[number].kill()
+        self._processes[number].wait()
+        self._processes[number] = self._start(*self._commands[number])
+
+    def executors(self) -> list[list[psutil.Process]]:
         """Return, by worker, the processes of its executors."""
-        return [
-            [child for child in psutil.Process(worker.pid).children(recursive=True) if _is_executor(child)]
-            for worker in self._processes[1:]
-        ]
+        return self._those(_EXECUTOR)
+
+    def _those(self, program: str) -> list[list[psutil.Process]]:
+        workers = [psutil.Process(worker.pid) for worker in self._processes[1:]]
+        return [[child for child in one.children(recursive=True) if _runs(child, program)] for one in workers]
 
     def stop(self) -> None:
         """End all its processes."""
@@ -104,17 +146,17 @@ class Standalone:
         self._lease.release()
 
 
-def _is_executor(process: psutil.Process) -> bool:
+def _runs(process: psutil.Process, program: str) -> bool:
     try:
-        return any(word.endswith(_EXECUTOR) for word in process.cmdline())
+        return any(word.endswith(program) for word in process.cmdline())
     except psutil.NoSuchProcess:
         return False
 
 
 @contextmanager
-def standalone(folder: Path, workers: int = 2) -> Iterator[Standalone]:
+def standalone(folder: Path, workers: int = 2, cores: int = CORES, memory: str = "2g") -> Iterator[Standalone]:
     """Run a cluster for the length of a block."""
-    cluster = Standalone(folder, workers)
+    cluster = Standalone(folder, workers, cores=cores, memory=memory)
     try:
         yield cluster
     finally:

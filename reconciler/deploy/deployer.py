@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from reconciler.deploy.folder import DeploymentFolder, Generation
 from reconciler.deploy.local import LocalDeployer
+from reconciler.deploy.standalone import StandaloneDeployer
 from reconciler.deploy.systemd import SystemdDeployer
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.deployment import DeploymentKind, SystemdScope
@@ -54,13 +55,18 @@ class Deployer(Protocol):
         """Return the last lines of what a process printed."""
 
 
-def deployer_of(kind: DeploymentKind, folder: Path, scope: SystemdScope, environ: Mapping[str, str]) -> Deployer:
+def deployer_of(
+    kind: DeploymentKind, folder: Path, scope: SystemdScope, environ: Mapping[str, str], tasks: Callable[[Process], int]
+) -> Deployer:
     """Return the deployer of a kind.
 
     Args:
-        kind: `local` or `systemd`.
+        kind: `local`, `systemd` or `standalone`.
         folder: of the data centre.
         scope: whose units, of the kind `systemd`.
         environ: the variables of this process, of which processes get those that they name.
+        tasks: returns how many tasks the flows of a process have.
     """
+    if kind == "standalone":
+        return StandaloneDeployer(folder, tasks)
     return SystemdDeployer(folder, scope) if kind == "systemd" else LocalDeployer(folder, environ)

@@ -82,7 +82,7 @@ class DeploymentFolder:
             return []
         except (OSError, UnreadableFile, Misfit) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise _unreadable(self.record, why) from None
+            raise unreadable(self.record, why) from None
         return list(found["processes"])
 
     def files(self) -> tuple[TopologyFile, ...]:
@@ -98,7 +98,7 @@ class DeploymentFolder:
         except FileNotFoundError:
             return ()
         except (OSError, UnreadableFile) as error:
-            raise _unreadable(self.path / "topology", error) from None
+            raise unreadable(self.path / "topology", error) from None
         return tuple(found)
 
     def file_digests(self) -> tuple[tuple[str, str], ...]:
@@ -221,7 +221,8 @@ def not_usable(path: Path, why: str) -> EnvironmentFault:
     return EnvironmentFault(Problem("AB760", str(path), why, "correct its rights, or declare another folder"))
 
 
-def _unreadable(path: Path, why: object) -> EnvironmentFault:
+def unreadable(path: Path, why: object) -> EnvironmentFault:
+    """Return the error that a record cannot be read."""
     remedy = "see what has changed it; once nothing of it runs, remove it and apply again"
     return EnvironmentFault(Problem("AB761", str(path), f"cannot be read: {why}", remedy))
 

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -53,6 +54,8 @@ class Keeper:
         self._break = 0.0
         self._due = 0.0
         self._log_due = 0.0
+        self._environ: Mapping[str, str] | None = None
+        self._also: Mapping[str, str] = {}
         self.is_ending = False
 
     def run(self) -> None:
@@ -63,8 +66,16 @@ class Keeper:
             elif self._child is not None and self._child.poll() is not None:
                 self._ended(self._child.returncode)
             self._trim()
+            self._look()
             time.sleep(_TICK)
         self._end()
+        self._finish()
+
+    def _look(self) -> None:
+        """Look whether it is to end for another reason than a signal; called again and again."""
+
+    def _finish(self) -> None:
+        """Take note that the command has ended for good."""
         self._record.unlink(missing_ok=True)
 
     def _start(self) -> None:
@@ -77,6 +88,7 @@ class Keeper:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env=self._environ,
             )
         except OSError as error:
             self._ended(None, f"cannot be started: {error.strerror}")
@@ -115,6 +127,7 @@ class Keeper:
             "since": self._since,
             "restarts": self._restarts,
             "why": self._why,
+            **self._also,
         }
         new = self._record.with_suffix(".new")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)

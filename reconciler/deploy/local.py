@@ -15,7 +15,7 @@ from pathlib import Path
 from reconciler import launcher
 from reconciler.deploy import keeper
 from reconciler.deploy.folder import DeploymentFolder, Generation, not_usable
-from reconciler.deploy.programs import arguments, found_in, last_lines, taken_addresses
+from reconciler.deploy.programs import command_of, found_in, last_lines, taken_addresses, variables_for
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.base.files import UnreadableFile, read_json
 from reconciler.model.base.shape import COUNT, TEXT, TIME, Misfit, fields
@@ -25,21 +25,6 @@ PATIENCE = 60.0
 """Seconds that a process gets to end by itself."""
 _BEGIN_PATIENCE = 30.0
 _PAUSE = 0.1
-# What programs need whatever they do; everything else is named by the topology.
-_ALWAYS = (
-    "HOME",
-    "JAVA_HOME",
-    "LANG",
-    "LOGNAME",
-    "PATH",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "XDG_CACHE_HOME",
-    "XDG_STATE_HOME",
-    "SPARK_LOCAL_IP",
-)
-_ALWAYS_LIKE = ("LC_", "ANABRANCH_VERBOSE")
 _RUN = {"keeper": COUNT, "pid": COUNT, "since": TIME, "restarts": COUNT, "why": TEXT}
 
 
@@ -73,7 +58,7 @@ class LocalDeployer:
     def begin(self, process: Process) -> Generation:
         """Start a process under a keeper, as `Deployer` has it."""
         state = self.folder.state_of(process.name)
-        command = [process.python, "-m", "reconciler.cli.main", *arguments(process, self.folder.path, state)]
+        command = command_of(process, self.folder.path, state)
         with self.folder.beginning(process) as generation:
             program = [sys.executable, "-I", "-S", keeper.__file__, launcher.__file__]
             program += [str(self._run_file(generation)), str(self._log(process.name)), str(PATIENCE)]
@@ -86,7 +71,7 @@ class LocalDeployer:
                     # A keeper lives on when the command that deployed it has ended.
                     start_new_session=True,
                     cwd=self.folder.path,
-                    env=self._variables(process),
+                    env=variables_for(process.variables, process.python, self._environ),
                 )
             except OSError as error:
                 raise not_usable(self.folder.path, f"a keeper cannot be started: {error.strerror}") from None
@@ -94,12 +79,6 @@ class LocalDeployer:
         while not self._run_file(generation).exists() and time.monotonic() < deadline:
             time.sleep(_PAUSE)
         return generation
-
-    def _variables(self, process: Process) -> dict[str, str]:
-        """Return the variables of a process: few, so that it gets no secret that it does not use."""
-        named = {*_ALWAYS, *process.variables}
-        found = {key: one for key, one in self._environ.items() if key in named or key.startswith(_ALWAYS_LIKE)}
-        return found | {"PYSPARK_PYTHON": process.python, "PYTHONUNBUFFERED": "1"}
 
     def fares(self, generation: Generation) -> DeployedProcess:
         """Return how a generation fares, as `Deployer` has it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,25 @@ from reconciler.model.base.errors import Problem
 from reconciler.model.planning.deployments import DeployedProcess, Process
 
 _LARGEST_TAIL = 2**20
+# What programs need whatever they do; everything else is named by the topology.
+_ALWAYS = (
+    "HOME",
+    "JAVA_HOME",
+    "LANG",
+    "LOGNAME",
+    "PATH",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "SPARK_LOCAL_IP",
+)
+_ALWAYS_LIKE = ("LC_", "ANABRANCH_VERBOSE")
 
 
-def arguments(process: Process, folder: Path, state: Path) -> list[str]:
-    """Return the arguments of `anabranch` for a process.
+def command_of(process: Process, folder: Path, state: Path) -> list[str]:
+    """Return the command that runs a process.
 
     Args:
         process: what is deployed.
@@ -26,7 +41,39 @@ def arguments(process: Process, folder: Path, state: Path) -> list[str]:
     """
     files = [str(folder / "topology" / name) for name, _ in process.files]
     where = ["--state-dir", str(state)] if process.command[0] == "replicate" else []
-    return [process.command[0], *files, *process.command[1:], *where]
+    return [process.python, "-m", "reconciler.cli.main", process.command[0], *files, *process.command[1:], *where]
+
+
+def variables_for(names: Collection[str], python: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a process: few, so that it gets no secret that it does not use.
+
+    Args:
+        names: of those that it names.
+        python: path of its interpreter.
+        environ: where they are.
+    """
+    named = {*_ALWAYS, *names}
+    found = {key: one for key, one in environ.items() if key in named or key.startswith(_ALWAYS_LIKE)}
+    return found | {"PYSPARK_PYTHON": python, "PYTHONUNBUFFERED": "1"}
+
+
+def given_variables(file: Path) -> dict[str, str] | None:
+    """Return the variables that an environment file gives; None where it cannot be read.
+
+    Lines are read as systemd does the plain ones (systemd.exec(5), `EnvironmentFile=`): NAME=VALUE, with or without
+    quotes around the value, and comments that begin with # or ;.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    found = {}
+    for line in lines:
+        name, sign, value = line.strip().partition("=")
+        if sign and value and not name.startswith(("#", ";")):
+            is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+            found[name.strip()] = value[1:-1] if is_quoted else value
+    return found
 
 
 def version_of(python: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from reconciler.deploy.folder import DeploymentFolder, Generation, not_usable
-from reconciler.deploy.programs import found_in, newest, taken_addresses
+from reconciler.deploy.programs import found_in, given_variables, newest, taken_addresses
 from reconciler.deploy.units import instance, template_name, unit
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.deployment import SystemdScope
@@ -69,11 +69,11 @@ class SystemdDeployer:
                 yield self._missing(processes, f"there is no user {value}", f"make one: useradd --system {value}")
         for process in processes:
             file = dict(process.limits).get("environment-file")
-            given = _given(Path(file)) if file else frozenset[str]()
-            if file and given is None:
+            given = given_variables(Path(file)) if file else {}
+            if given is None:
                 yield self._missing(processes, f"the environment file {file} cannot be read", "write it, or its path")
                 return
-            if lacking := [name for name in process.variables if name not in (given or ())]:
+            if lacking := [name for name in process.variables if name not in given]:
                 what = f"{', '.join(lacking)} of {process.name} is in no environment file"
                 remedy = f"write NAME=VALUE to {file}" if file else "name a file with them as systemd.environment-file"
                 yield self._missing(processes, what, remedy)
@@ -190,13 +190,3 @@ def _ids(user: str) -> tuple[int, int] | None:
     except KeyError:
         return None
     return found.pw_uid, found.pw_gid
-
-
-def _given(file: Path) -> frozenset[str] | None:
-    """Return the names of the variables that an environment file gives; None where it cannot be read."""
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    pairs = (line.strip().partition("=") for line in lines)
-    return frozenset(name for name, sign, value in pairs if sign and value and not name.startswith(("#", ";")))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.deploy.programs import arguments
+from reconciler.deploy.programs import command_of
 from reconciler.model.declared.deployment import SystemdScope
 from reconciler.model.planning.deployments import Process
 
@@ -56,8 +56,7 @@ def _lines(process: Process, folder: Path, state: Path) -> Iterator[str]:
         yield from ("Wants=network-online.target", "After=network-online.target")
     # However often it ends, it is started again.
     yield from ("StartLimitIntervalSec=0", "", "[Service]", "Type=exec")
-    command = [process.python, "-m", "reconciler.cli.main", *arguments(process, folder, state)]
-    yield f"ExecStart={' '.join(map(quoted, command))}"
+    yield f"ExecStart={' '.join(map(quoted, command_of(process, folder, state)))}"
     yield f"Environment={quoted(f'PYSPARK_PYTHON={process.python}')} PYTHONUNBUFFERED=1"
     if "environment-file" in limits:
         yield f"EnvironmentFile={limits['environment-file'].replace('%', '%%')}"

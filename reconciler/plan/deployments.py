@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from reconciler.model.declared.datacenter import DataCenter
-from reconciler.model.declared.deployment import Deployment
+from reconciler.model.declared.deployment import Deployment, DeploymentKind, SparkDrivers, SystemdUnits
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.deployments import (
     FILES,
@@ -40,7 +40,7 @@ def fed_clusters(topology: Topology, datacenter: str) -> tuple[str, ...]:
 
 
 def wanted_processes(
-    topology: Topology, datacenter: DataCenter, python: str, version_of: Callable[[str], str]
+    topology: Topology, datacenter: DataCenter, python: str, version_of: Callable[[DeploymentKind, str], str]
 ) -> tuple[Process, ...]:
     """Return what a data centre is to run; nothing where no flow leads into it, or its deployment is of kind none.
 
@@ -48,13 +48,13 @@ def wanted_processes(
         topology: what is declared.
         datacenter: the data centre.
         python: path of the interpreter where none is declared.
-        version_of: returns which version of Anabranch an interpreter has.
+        version_of: returns which version of Anabranch an interpreter has, by the kind of the deployment.
     """
     deployment, aliases = datacenter.deployment, fed_clusters(topology, datacenter.name)
     if deployment.kind == "none" or not aliases:
         return ()
     interpreter = deployment.python or python
-    version = version_of(interpreter)
+    version = version_of(deployment.kind, interpreter)
     files = tuple((file.name, digest_of(file)) for file in sorted(topology.files, key=lambda file: file.name))
     processes = [
         Process(
@@ -67,7 +67,7 @@ def wanted_processes(
             version=version,
             command=command,
             files=files,
-            limits=tuple(_limits(deployment)),
+            limits=tuple(_limits(datacenter)),
         )
         for name, command in _commands(deployment, aliases)
     ]
@@ -109,11 +109,28 @@ def _looked_up(value: Any) -> Iterator[str]:
             yield from _looked_up(inner)
 
 
-def _limits(deployment: Deployment) -> Iterator[tuple[str, str]]:
-    """Yield what units of systemd get beside the process."""
-    if deployment.kind != "systemd":
-        return
-    units = deployment.systemd
+def _limits(datacenter: DataCenter) -> Iterator[tuple[str, str]]:
+    """Yield what a process gets beside its command, by the kind of the deployment."""
+    deployment = datacenter.deployment
+    if deployment.kind == "systemd":
+        yield from _of_units(deployment.systemd)
+    if deployment.kind == "standalone":
+        yield "master", str(datacenter.spark.master)
+        yield from _of_drivers(deployment.standalone)
+
+
+def _of_drivers(drivers: SparkDrivers) -> Iterator[tuple[str, str]]:
+    if drivers.rest is not None:
+        yield "rest", drivers.rest
+    if drivers.web is not None:
+        yield "web", drivers.web
+    yield "cores", str(drivers.cores)
+    yield "memory", str(drivers.memory)
+    if drivers.environment_file is not None:
+        yield "environment-file", drivers.environment_file
+
+
+def _of_units(units: SystemdUnits) -> Iterator[tuple[str, str]]:
     yield "scope", units.scope
     if units.scope == "system":
         yield "user", units.user

@@ -11,7 +11,13 @@ from typing import Any, cast
 from reconciler.declare.documents import codes
 from reconciler.declare.documents.located import Located, SourcePlace
 from reconciler.declare.documents.quantities import byte_count
-from reconciler.model.declared.deployment import NO_DEPLOYMENT, Deployment, SystemdUnits
+from reconciler.model.declared.deployment import (
+    NO_DEPLOYMENT,
+    PLAIN_DRIVERS,
+    Deployment,
+    SparkDrivers,
+    SystemdUnits,
+)
 
 _OPTIONS = ("listen", "mirror-maker-names", "drift-every", "tls-certificate", "tls-key")
 
@@ -23,6 +29,7 @@ def build(place: SourcePlace) -> Deployment:
     fields = cast("dict[str, Any]", place.value)
     units = fields.get("systemd") or {}
     memory, cpus = units.get("memory"), units.get("cpus")
+    drivers = fields.get("standalone") or {}
     return Deployment(
         kind=fields["kind"],
         folder=fields.get("folder", ""),
@@ -39,6 +46,13 @@ def build(place: SourcePlace) -> Deployment:
             memory=None if memory is None else byte_count(memory),
             cpus=None if cpus is None else float(cpus),
         ),
+        standalone=SparkDrivers(
+            rest=drivers.get("rest"),
+            web=drivers.get("web"),
+            cores=int(drivers.get("cores", PLAIN_DRIVERS.cores)),
+            memory=byte_count(drivers.get("memory", PLAIN_DRIVERS.memory)),
+            environment_file=drivers.get("environment-file"),
+        ),
         place=place.where,
     )
 
@@ -52,11 +66,17 @@ def check(place: SourcePlace) -> Iterator[Located]:
         message = f"expected a folder, as kind {kind} keeps files, logs and state in one; found none"
         yield place.problem(codes.MISSING, message, "add folder: /absolute/path", at_key=True)
     for key, of_kind, remedy in (
-        ("environment", "local", "name a file with the variables as systemd.environment-file"),
+        ("environment", "local", f"name a file with the variables as {kind}.environment-file"),
         ("systemd", "systemd", "remove it, or choose kind: systemd"),
+        ("standalone", "standalone", "remove it, or choose kind: standalone"),
     ):
         if key in place.value and kind not in ("none", of_kind):
             message = f"{key} is of kind {of_kind}; this deployment has kind {kind}"
+            yield (place / key).problem(codes.WRONG_VALUE, message, remedy, at_key=True)
+    for key in ("metrics", "serve"):
+        if kind == "standalone" and key in place.value:
+            message = f"a Spark cluster runs what copies records; found {key}"
+            remedy = f"remove it, and run anabranch {key} as a service of your own: it needs no place near the flows"
             yield (place / key).problem(codes.WRONG_VALUE, message, remedy, at_key=True)
     units = place / "systemd"
     if isinstance(units.value, dict) and units.value.get("scope") == "user" and "user" in units.value:
@@ -80,6 +100,9 @@ def crossings(datacenters: Mapping[str, SourcePlace], clusters: Mapping[str, int
         deploy = place / "deploy"
         if not isinstance(deploy.value, dict) or deploy.value.get("kind") == "none":
             continue
+        if deploy.value.get("kind") == "standalone" and (place / "spark" / "master").value is None:
+            message = "kind standalone runs drivers on the cluster of spark.master; found none"
+            yield deploy.problem(codes.MISSING, message, "add spark: {master: spark://host:7077} to the data centre")
         folder = deploy / "folder"
         if folder.value is not None and (first := folders.setdefault(folder.value, folder)) is not folder:
             message = f"expected a folder for each data centre; found that of {first.line}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-DeploymentKind = Literal["none", "local", "systemd"]
-"""`none`: others start them. `local`: keepers on the machine of `apply`. `systemd`: units there."""
+DeploymentKind = Literal["none", "local", "systemd", "standalone"]
+"""`none`: others start them. `local`: keepers on the machine of `apply`. `systemd`: units there. `standalone`: drivers
+on the Spark cluster of the data centre."""
 
 SystemdScope = Literal["system", "user"]
 
@@ -34,6 +35,28 @@ PLAIN_UNITS = SystemdUnits()
 
 
 @dataclass(frozen=True)
+class SparkDrivers:
+    """What drivers on a standalone Spark cluster get beside the process.
+
+    Attributes:
+        rest: URL of the master's submissions; None for port 6066 of each master.
+        web: URL of the master's page; None for port 8080 of each master.
+        cores: of the worker, for one driver.
+        memory: bytes of the worker, for one driver.
+        environment_file: on every worker, with variables that the topology refers to; None where workers have them.
+    """
+
+    rest: str | None = None
+    web: str | None = None
+    cores: int = 1
+    memory: int = 2**30
+    environment_file: str | None = None
+
+
+PLAIN_DRIVERS = SparkDrivers()
+
+
+@dataclass(frozen=True)
 class Deployment:
     """What one data centre runs, and where.
 
@@ -47,6 +70,7 @@ class Deployment:
         metrics: options of `anabranch metrics`; None where it does not run.
         serve: options of `anabranch serve`; None where it does not run.
         systemd: of the kind `systemd`.
+        standalone: of the kind `standalone`.
         place: `file:line:column (json path)` where it is declared, no part of what it is.
     """
 
@@ -59,6 +83,7 @@ class Deployment:
     metrics: tuple[str, ...] | None = None
     serve: tuple[str, ...] | None = None
     systemd: SystemdUnits = PLAIN_UNITS
+    standalone: SparkDrivers = PLAIN_DRIVERS
     place: str = ""
 
     def is_on(self, machine: str) -> bool:

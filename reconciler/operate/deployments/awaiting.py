@@ -6,7 +6,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconciler.model.base.errors import AnabranchError
+from reconciler.model.base.errors import AnabranchError, EnvironmentFault
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.deployments import Process
 from reconciler.model.recorded.failed_flows import failed_flows
@@ -109,7 +109,10 @@ def _reachable(host: str) -> str:
 
 def is_up(deployer: Deployer, generation: Generation, awaited: AwaitedProcess) -> NotUp | None:
     """Return why a generation is not up; None when it is."""
-    fares = deployer.fares(generation)
+    try:
+        fares = deployer.fares(generation)
+    except EnvironmentFault as error:
+        return NotUp(error.problems[0].message)
     if fares.restarts:
         return NotUp(f"it {fares.why}" if fares.why else "it ended", is_final=True)
     if not fares.is_running:

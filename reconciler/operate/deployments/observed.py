@@ -11,8 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler import __version__
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
-from reconciler.model.declared.deployment import Deployment
+from reconciler.model.declared.deployment import Deployment, DeploymentKind
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.deployments import (
     DeployedProcess,
@@ -177,13 +178,16 @@ class Deployments:
     def _deployer(self, place: RegisteredDeployment) -> Deployer:
         from reconciler.deploy.deployer import deployer_of
 
-        return deployer_of(place.kind, Path(place.folder), place.scope, self.environ)
+        return deployer_of(place.kind, Path(place.folder), place.scope, self.environ, self._tasks)
 
     def at(self, process: Process) -> Deployer:
         """Return what keeps a process running."""
         from reconciler.deploy.deployer import deployer_of
 
-        return deployer_of(process.kind, Path(process.folder), process.scope, self.environ)
+        return deployer_of(process.kind, Path(process.folder), process.scope, self.environ, self._tasks)
+
+    def _tasks(self, process: Process) -> int:
+        return sum(flow.tasks for flow in self.topology.flows_into(process.targets))
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
@@ -208,10 +212,11 @@ class Deployments:
         return list(dict.fromkeys(_placed(problem, deployment) for problem in found))
 
 
-def _version(python: str) -> str:
+def _version(kind: DeploymentKind, python: str) -> str:
     from reconciler.deploy.programs import version_of
 
-    return version_of(python)
+    # Of interpreters on workers nothing can be seen from here: drivers look whether these have the version of `apply`.
+    return __version__ if kind == "standalone" else version_of(python)
 
 
 def _unfit(process: Process) -> list[Problem]:

@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.model.connection.references import Reference
 from reconciler.model.connection.security import Security
-from reconciler.model.declared.datacenter import DataCenter
-from reconciler.model.declared.deployment import Deployment, SystemdUnits
+from reconciler.model.declared.datacenter import DataCenter, Spark
+from reconciler.model.declared.deployment import Deployment, SparkDrivers, SystemdUnits
 from reconciler.model.declared.topology import Topology, TopologyFile
 from reconciler.model.planning.deployments import (
     DeployedProcess,
@@ -43,7 +43,24 @@ def shop(deployment: Deployment = LOCAL) -> Topology:
 
 
 def wanted(one: Topology, version: str = "0.1.0") -> tuple[Process, ...]:
-    return wanted_processes(one, one.datacenters["dc"], PYTHON, lambda _: version)
+    return wanted_processes(one, one.datacenters["dc"], PYTHON, lambda *_: version)
+
+
+def test_drivers_have_the_master_and_their_share_of_a_worker_as_facts() -> None:
+    drivers = SparkDrivers("http://s1:6066", None, 2, 2**30, "/etc/a.env")
+    made = shop(Deployment("standalone", "/mnt/dc", standalone=drivers))
+    spark = Spark(Reference("env", "MASTERS"))
+    made = replace(made, datacenters={"dc": replace(made.datacenters["dc"], spark=spark)})
+    (process,) = wanted(made)
+    assert dict(process.limits) == {
+        "master": "env:MASTERS",
+        "rest": "http://s1:6066",
+        "cores": "2",
+        "memory": "1073741824",
+        "environment-file": "/etc/a.env",
+    }
+    assert process.variables == ("A_PW", "MASTERS")
+    assert Process.from_json(process.to_json()) == process
 
 
 def found(*processes: Process, **fields: Any) -> Mapping[str, tuple[DeployedProcess, ...]]:
@@ -61,7 +78,7 @@ def test_a_data_centre_runs_the_flows_into_its_clusters_and_nothing_else() -> No
     assert metrics.command == ("metrics", "--clusters", "b,c", "--listen", "127.0.0.1:9404")
     assert (replicate.python, replicate.folder, replicate.variables) == (PYTHON, "/srv/dc", ("A_PW",))
     assert [name for name, _ in replicate.files] == ["shop.yaml"]
-    assert wanted_processes(shop(), DataCenter("elsewhere", deployment=LOCAL), PYTHON, str) == ()
+    assert wanted_processes(shop(), DataCenter("elsewhere", deployment=LOCAL), PYTHON, lambda *_: "0.1.0") == ()
     assert wanted(shop(replace(LOCAL, kind="none"))) == ()
 
 

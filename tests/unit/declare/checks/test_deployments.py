@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import declare
-from reconciler.model.declared.deployment import NO_DEPLOYMENT, Deployment, SystemdUnits
+from reconciler.model.declared.deployment import NO_DEPLOYMENT, Deployment, SparkDrivers, SystemdUnits
 from reconciler.model.recorded.declaration import digest_into
 from tests.unit.declare.declaring import load, refused
 
@@ -22,6 +22,7 @@ flows: [{{from: a, to: b}}, {{from: a, to: c}}]
 datacenters:
   dc2: {{deploy: {{{}}}}}
 """
+ON_SPARK = TOPOLOGY.replace("dc2: {{deploy", "dc2: {{spark: {{master: 'spark://s1:7077'}}, deploy")
 
 
 def test_what_is_declared_becomes_values(tmp_path: Path) -> None:
@@ -52,6 +53,33 @@ def test_what_is_declared_becomes_values(tmp_path: Path) -> None:
     assert (file.name, file.text) == ("0.yaml", TOPOLOGY.format(fields))
 
 
+def test_drivers_are_declared_beside_the_cluster_that_has_them(tmp_path: Path) -> None:
+    plain = load(tmp_path, ON_SPARK.format("kind: standalone, folder: /mnt/a"))
+    assert plain.datacenters["dc2"].deployment.standalone == SparkDrivers(None, None, 1, 2**30, None)
+    fields = "rest: 'https://s1:6066', web: 'http://[::1]:8080/', cores: 2, memory: 2GB, environment-file: /etc/a.env"
+    full = load(tmp_path, ON_SPARK.format(f"kind: standalone, folder: /mnt/a, standalone: {{{fields}}}"))
+    found = SparkDrivers("https://s1:6066", "http://[::1]:8080/", 2, 2_000_000_000, "/etc/a.env")
+    assert full.datacenters["dc2"].deployment.standalone == found
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "code", "said"),
+    [
+        ("metrics: {}", "metrics", "AB104", "a Spark cluster runs what copies records; found metrics"),
+        ("serve: {}", "serve", "AB104", "a Spark cluster runs what copies records; found serve"),
+        ("environment: [X]", "environment", "AB104", "environment is of kind local"),
+        ("systemd: {}", "systemd", "AB104", "systemd is of kind systemd"),
+        ("standalone: {memory: 4MB}", "standalone.memory", "AB104", "a size from 1GB on"),
+    ],
+)
+def test_what_a_spark_cluster_does_not_run_is_told(
+    fields: str, path: str, code: str, said: str, tmp_path: Path
+) -> None:
+    (problem,) = refused(tmp_path, ON_SPARK.format(f"kind: standalone, folder: /x, {fields}"))
+    assert problem.where.endswith(f"(datacenters.dc2.deploy.{path})"), problem.where
+    assert (problem.code, said in problem.message) == (code, True), problem.message
+
+
 def test_without_one_nothing_is_deployed(tmp_path: Path) -> None:
     plain = load(tmp_path, TOPOLOGY.replace("deploy: {{{}}}", "wave: 1").format())
     assert plain.datacenters["dc2"].deployment == NO_DEPLOYMENT
@@ -76,12 +104,14 @@ def test_files_of_one_name_get_names_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "path", "code", "said"),
     [
-        ("kind: nomad, folder: /x", "kind", "AB104", "expected none, local or systemd"),
+        ("kind: nomad, folder: /x", "kind", "AB104", "expected none, local, systemd or standalone"),
         ("folder: /x", "", "AB114", "kind is missing"),
         ("kind: local", "", "AB114", "expected a folder, as kind local keeps files"),
         ("kind: local, folder: x", "folder", "AB104", "expected an absolute path"),
         ("kind: local, folder: /x, processes: 3", "processes", "AB104", "flows lead into 2 clusters of dc2"),
         ("kind: local, folder: /x, processes: 0", "processes", "AB104", "expected a whole number from 1 to 100"),
+        ("kind: standalone, folder: /x", "", "AB114", "runs drivers on the cluster of spark.master; found none"),
+        ("kind: local, folder: /x, standalone: {cores: 1}", "standalone", "AB104", "standalone is of kind standalone"),
         ("kind: systemd, folder: /x, environment: [X]", "environment", "AB104", "environment is of kind local"),
         ("kind: local, folder: /x, systemd: {cpus: 1}", "systemd", "AB104", "systemd is of kind systemd"),
         ("kind: systemd, folder: /x, systemd: {scope: user, user: y}", "systemd.user", "AB104", "run as that user"),
