@@ -38,6 +38,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "status": "Show whether flows run, and how fast",
         "lag": "List partitions, the worst first",
         "deployments": "Show what this machine runs",
+        "render": "Write manifests of Kubernetes",
         "metrics": "Serve metrics for Prometheus",
         "serve": "Serve a page, and status over HTTP",
         "verify": "Compare copies with originals",

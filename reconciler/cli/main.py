@@ -21,7 +21,8 @@ from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
 from reconciler.cli.common import as_usage, log_to, print_log, print_problems
 from reconciler.cli.demo import demo
-from reconciler.cli.deployments import deployments
+from reconciler.cli.deploy.deployments import deployments
+from reconciler.cli.deploy.render import render
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
 from reconciler.cli.drift import drift
@@ -72,6 +73,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "adopt": adopt,
     "destroy": destroy,
     "deployments": deployments,
+    "render": render,
     "reconcile": reconcile,
     "replicate": replicate,
     "status": status,

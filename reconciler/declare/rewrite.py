@@ -10,11 +10,27 @@ import json
 from collections.abc import Mapping
 
 from ruamel.yaml import YAML
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import SafeRepresenter
+
+
+class _Readable(SafeRepresenter):
+    """Writes texts of several lines as such, unless they have characters that YAML must escape."""
+
+    def represent_str(self, data: str) -> ScalarNode:
+        is_plain = all(line.isprintable() for line in data.split("\n"))
+        style = "|" if "\n" in data and is_plain else None
+        found: ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+        return found
+
+
+_Readable.add_representer(str, _Readable.represent_str)
 
 
 def yaml_text(value: object) -> str:
     """Return JSON's values as YAML in the block style, which reads as the same values."""
     yaml = YAML(typ="safe", pure=True)
+    yaml.Representer = _Readable
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.allow_unicode = False

@@ -27,6 +27,11 @@ from reconciler.model.planning.deployments import (
 from reconciler.model.planning.drift import DriftedProcess
 
 _TOKEN = "--token"
+_FILE_OPTIONS = ("--tls-certificate", "--tls-key")
+BY_OTHERS = "`anabranch render` writes its manifests, and others apply them"
+# Where an image has what pods run, and where they listen.
+IN_IMAGE = "/opt/anabranch/bin/python"
+_IN_PODS = {"metrics": "0.0.0.0:9404", "serve": "0.0.0.0:8083"}
 
 
 def data_centre_of(topology: Topology, name: str) -> DataCenter:
@@ -53,7 +58,7 @@ def wanted_processes(
     deployment, aliases = datacenter.deployment, fed_clusters(topology, datacenter.name)
     if deployment.kind == "none" or not aliases:
         return ()
-    interpreter = deployment.python or python
+    interpreter = deployment.python or (IN_IMAGE if deployment.kind == "kubernetes" else python)
     version = version_of(deployment.kind, interpreter)
     files = tuple((file.name, digest_of(file)) for file in sorted(topology.files, key=lambda file: file.name))
     processes = [
@@ -81,32 +86,42 @@ def _commands(deployment: Deployment, aliases: tuple[str, ...]) -> Iterator[tupl
         name = "replicate" if number == 0 else f"replicate-{number + 1}"
         yield name, ("replicate", "--clusters", own, "--wait=forever")
     everywhere = ("--clusters", ",".join(aliases))
-    if deployment.metrics is not None:
-        yield "metrics", ("metrics", *everywhere, *deployment.metrics)
-    if deployment.serve is not None:
-        yield "serve", ("serve", *everywhere, *deployment.serve)
+    for name, options in (("metrics", deployment.metrics), ("serve", deployment.serve)):
+        if options is not None:
+            is_in_pod = deployment.kind == "kubernetes" and "--listen" not in options
+            yield name, (name, *everywhere, *(("--listen", _IN_PODS[name]) if is_in_pod else ()), *options)
 
 
 def _variables(topology: Topology, datacenter: DataCenter, process: Process) -> tuple[str, ...]:
     """Return the names of the variables that a process looks values up in."""
+    return tuple(sorted({*_referred(topology, datacenter, process, "env"), *datacenter.deployment.environment}))
+
+
+def files_of(topology: Topology, datacenter: DataCenter, process: Process) -> frozenset[str]:
+    """Return the paths of the files that a process reads: those of its references, and those of its options."""
+    named = frozenset(value for option, value in pairwise(process.command) if option in _FILE_OPTIONS)
+    return named | _referred(topology, datacenter, process, "file")
+
+
+def _referred(topology: Topology, datacenter: DataCenter, process: Process, scheme: str) -> frozenset[str]:
+    """Return the names that references of a scheme have, of all clusters of a process and of its tokens."""
     sides = {alias for flow in topology.flows_into(process.targets) for alias in (flow.source, flow.target)}
     declared = [asdict(datacenter.spark), *(asdict(topology.clusters[alias]) for alias in sides)]
-    found = set(_looked_up(declared))
     tokens = [value for option, value in pairwise(process.command) if option == _TOKEN]
-    found |= {value.partition("=env:")[2] for value in tokens if "=env:" in value}
-    return tuple(sorted(found | set(datacenter.deployment.environment)))
+    named = [value.partition(f"={scheme}:")[2] for value in tokens if f"={scheme}:" in value]
+    return frozenset((*_looked_up(declared, scheme), *(name.partition("#")[0] for name in named)))
 
 
-def _looked_up(value: Any) -> Iterator[str]:
-    """Yield the names of variables in JSON types of values with references."""
+def _looked_up(value: Any, scheme: str) -> Iterator[str]:
+    """Yield the names in JSON types of values with references of a scheme."""
     if isinstance(value, Mapping):
-        if value.get("scheme") == "env":
+        if value.get("scheme") == scheme:
             yield str(value["name"])
         for inner in value.values():
-            yield from _looked_up(inner)
+            yield from _looked_up(inner, scheme)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _looked_up(inner)
+            yield from _looked_up(inner, scheme)
 
 
 def _limits(datacenter: DataCenter) -> Iterator[tuple[str, str]]:
@@ -179,7 +194,8 @@ def deployment_plans(
             continue
         changed = {step.name for step in steps}
         kept = tuple(process.name for process in mine if process.name not in changed)
-        plans.append(DeploymentPlan(name, deployment.kind, wave, steps, kept, tuple(_notices(there))))
+        notices = [*_notices(there), *([BY_OTHERS] if deployment.kind == "kubernetes" else [])]
+        plans.append(DeploymentPlan(name, deployment.kind, wave, steps, kept, tuple(notices)))
     return tuple(plans)
 
 

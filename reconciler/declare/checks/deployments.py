@@ -14,7 +14,9 @@ from reconciler.declare.documents.quantities import byte_count
 from reconciler.model.declared.deployment import (
     NO_DEPLOYMENT,
     PLAIN_DRIVERS,
+    PLAIN_PODS,
     Deployment,
+    KubernetesPods,
     SparkDrivers,
     SystemdUnits,
 )
@@ -53,7 +55,20 @@ def build(place: SourcePlace) -> Deployment:
             memory=byte_count(drivers.get("memory", PLAIN_DRIVERS.memory)),
             environment_file=drivers.get("environment-file"),
         ),
+        kubernetes=_pods(fields.get("kubernetes") or {}),
         place=place.where,
+    )
+
+
+def _pods(fields: dict[str, Any]) -> KubernetesPods:
+    return KubernetesPods(
+        namespace=fields.get("namespace", PLAIN_PODS.namespace),
+        image=fields.get("image", ""),
+        secret=fields.get("secret"),
+        mounts=tuple(sorted((path.rstrip("/"), name) for path, name in fields.get("mounts", {}).items())),
+        pull_secret=fields.get("pull-secret"),
+        memory=byte_count(fields.get("memory", PLAIN_PODS.memory)),
+        cpus=float(fields.get("cpus", PLAIN_PODS.cpus)),
     )
 
 
@@ -62,13 +77,16 @@ def check(place: SourcePlace) -> Iterator[Located]:
     if not isinstance(place.value, dict):
         return
     kind = place.value.get("kind")
-    if kind != "none" and "folder" not in place.value:
+    if kind == "kubernetes":
+        yield from _check_pods(place, place.value)
+    elif kind != "none" and "folder" not in place.value:
         message = f"expected a folder, as kind {kind} keeps files, logs and state in one; found none"
         yield place.problem(codes.MISSING, message, "add folder: /absolute/path", at_key=True)
     for key, of_kind, remedy in (
         ("environment", "local", f"name a file with the variables as {kind}.environment-file"),
         ("systemd", "systemd", "remove it, or choose kind: systemd"),
         ("standalone", "standalone", "remove it, or choose kind: standalone"),
+        ("kubernetes", "kubernetes", "remove it, or choose kind: kubernetes"),
     ):
         if key in place.value and kind not in ("none", of_kind):
             message = f"{key} is of kind {of_kind}; this deployment has kind {kind}"
@@ -86,6 +104,22 @@ def check(place: SourcePlace) -> Iterator[Located]:
     if isinstance(serve.value, dict) and ("tls-certificate" in serve.value) != ("tls-key" in serve.value):
         message = "tls-certificate and tls-key belong together; found one of them"
         yield serve.problem(codes.MISSING, message, "add the other one", at_key=True)
+
+
+def _check_pods(place: SourcePlace, fields: Mapping[str, Any]) -> Iterator[Located]:
+    """Yield what is wrong with a deployment of pods."""
+    if "kubernetes" not in fields:
+        message = "expected kubernetes with an image, as pods are made of one; found none"
+        yield place.problem(codes.MISSING, message, "add kubernetes: {image: NAME:TAG}", at_key=True)
+    for key in ("folder", "host"):
+        if key in fields:
+            message = f"manifests are of no machine; found {key}"
+            yield (place / key).problem(codes.WRONG_VALUE, message, f"remove {key}", at_key=True)
+    serve = place / "serve"
+    needed = ("tokens", "tls-certificate", "tls-key")
+    if isinstance(serve.value, dict) and (missing := [key for key in needed if key not in serve.value]):
+        message = f"other pods reach the service, so it needs tokens and TLS; {' and '.join(missing)} is missing"
+        yield serve.problem(codes.MISSING, message, "add tokens, and tls-certificate and tls-key in one of mounts")
 
 
 def crossings(datacenters: Mapping[str, SourcePlace], clusters: Mapping[str, int]) -> Iterator[Located]:

@@ -35,7 +35,10 @@ _PLANNED_KEYS: dict[str, frozenset[str]] = {
     "flow": _PLANNED_OF_FLOWS,
 }
 
-_OF_DEPLOYMENTS = ("folder", "host", "kind", "metrics", "processes", "python", "serve", "standalone", "systemd")
+_OF_DEPLOYMENTS = (
+    *("folder", "host", "kind", "metrics", "processes", "python", "serve"),
+    *("kubernetes", "standalone", "systemd"),
+)
 _WITH_CLIENTS = ("topology", "cluster", "flow")
 _ROLES = ("consumer", "producer", "admin")
 _OF_SECURITY = ("security.", "sasl.", "ssl.")

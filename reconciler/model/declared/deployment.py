@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-DeploymentKind = Literal["none", "local", "systemd", "standalone"]
+DeploymentKind = Literal["none", "local", "systemd", "standalone", "kubernetes"]
 """`none`: others start them. `local`: keepers on the machine of `apply`. `systemd`: units there. `standalone`: drivers
-on the Spark cluster of the data centre."""
+on the Spark cluster of the data centre. `kubernetes`: manifests, which others apply."""
 
 SystemdScope = Literal["system", "user"]
 
@@ -57,6 +57,32 @@ PLAIN_DRIVERS = SparkDrivers()
 
 
 @dataclass(frozen=True)
+class KubernetesPods:
+    """What pods get beside the process.
+
+    Attributes:
+        namespace: of everything.
+        image: with Spark and Anabranch.
+        secret: name of the Secret whose keys are the variables that the topology refers to; None where it needs none.
+        mounts: by absolute path of a folder, the name of the Secret whose keys are the files in it.
+        pull_secret: name of the Secret with which images are pulled; None where none is needed.
+        memory: bytes of a pod that copies records.
+        cpus: processors of a pod that copies records.
+    """
+
+    namespace: str = "anabranch"
+    image: str = ""
+    secret: str | None = None
+    mounts: tuple[tuple[str, str], ...] = ()
+    pull_secret: str | None = None
+    memory: int = 4 * 2**30
+    cpus: float = 2.0
+
+
+PLAIN_PODS = KubernetesPods()
+
+
+@dataclass(frozen=True)
 class Deployment:
     """What one data centre runs, and where.
 
@@ -71,6 +97,7 @@ class Deployment:
         serve: options of `anabranch serve`; None where it does not run.
         systemd: of the kind `systemd`.
         standalone: of the kind `standalone`.
+        kubernetes: of the kind `kubernetes`.
         place: `file:line:column (json path)` where it is declared, no part of what it is.
     """
 
@@ -84,7 +111,13 @@ class Deployment:
     serve: tuple[str, ...] | None = None
     systemd: SystemdUnits = PLAIN_UNITS
     standalone: SparkDrivers = PLAIN_DRIVERS
+    kubernetes: KubernetesPods = PLAIN_PODS
     place: str = ""
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether `apply` starts its processes."""
+        return self.kind not in ("none", "kubernetes")
 
     def is_on(self, machine: str) -> bool:
         """Return whether `apply` deploys it on a machine of this name."""

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from reconciler.deploy.registry import RegisteredDeployment
 
 
+_ELSEWHERE = ("standalone", "kubernetes")
+
+
 @dataclass(frozen=True)
 class Deployments:
     """The deployments of one topology.
@@ -52,7 +55,7 @@ class Deployments:
         """
         from reconciler.plan.deployments import deployment_plans
 
-        if not self.places():
+        if not self.places() and not any(one.deployment.kind != "none" for one in self.topology.datacenters.values()):
             return ()
         found = self.found()
         plans = deployment_plans(self.topology, targets, self.wanted(), found, socket.gethostname())
@@ -60,13 +63,14 @@ class Deployments:
         return plans
 
     def wanted(self) -> tuple[Process, ...]:
-        """Return all processes that are declared."""
+        """Return all processes that are declared, and that `apply` starts."""
         from reconciler.plan.deployments import wanted_processes
 
-        versions = lru_cache(_version)
+        versions = lru_cache(version_at)
         return tuple(
             process
             for datacenter in self.topology.datacenters.values()
+            if datacenter.deployment.is_applied
             for process in wanted_processes(self.topology, datacenter, sys.executable, versions)
         )
 
@@ -166,7 +170,7 @@ class Deployments:
         from reconciler.deploy.registry import RegisteredDeployment, Registry
 
         declared = {
-            name: one.deployment for name, one in self.topology.datacenters.items() if one.deployment.kind != "none"
+            name: one.deployment for name, one in self.topology.datacenters.items() if one.deployment.is_applied
         }
         places = [
             RegisteredDeployment(name, one.kind, one.folder, one.systemd.scope)
@@ -212,11 +216,12 @@ class Deployments:
         return list(dict.fromkeys(_placed(problem, deployment) for problem in found))
 
 
-def _version(kind: DeploymentKind, python: str) -> str:
+def version_at(kind: DeploymentKind, python: str) -> str:
+    """Return which version of Anabranch an interpreter has; empty where none could be found."""
     from reconciler.deploy.programs import version_of
 
-    # Of interpreters on workers nothing can be seen from here: drivers look whether these have the version of `apply`.
-    return __version__ if kind == "standalone" else version_of(python)
+    # Of interpreters elsewhere nothing can be seen: drivers look whether these have the version of `apply`.
+    return __version__ if kind in _ELSEWHERE else version_of(python)
 
 
 def _unfit(process: Process) -> list[Problem]:

@@ -23,7 +23,7 @@ MANY_PARAMETERS = ("reconciler/cli/", "tests/")
 MOST_FILES = 20
 # Folders that are larger for now, and by how much: these numbers may only fall.
 LARGE_FOLDERS = {
-    "reconciler/cli": 35,
+    "reconciler/cli": 34,
 }
 
 # A folder of one machine or one person; tests may invent the user `u`.

@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.connection.references import Reference
 from reconciler.model.connection.security import Security
 from reconciler.model.declared.datacenter import DataCenter, Spark
-from reconciler.model.declared.deployment import Deployment, SparkDrivers, SystemdUnits
+from reconciler.model.declared.deployment import Deployment, KubernetesPods, SparkDrivers, SystemdUnits
 from reconciler.model.declared.topology import Topology, TopologyFile
 from reconciler.model.planning.deployments import (
     DeployedProcess,
@@ -22,7 +22,7 @@ from reconciler.model.planning.deployments import (
     StopProcess,
     UpdateProcess,
 )
-from reconciler.plan.deployments import deployment_drift, deployment_plans, removal_plans, wanted_processes
+from reconciler.plan.deployments import BY_OTHERS, deployment_drift, deployment_plans, removal_plans, wanted_processes
 from tests.unit.plan.facts import flow, topology
 
 LOCAL = Deployment("local", "/srv/dc", metrics=("--listen", "127.0.0.1:9404"))
@@ -61,6 +61,17 @@ def test_drivers_have_the_master_and_their_share_of_a_worker_as_facts() -> None:
     }
     assert process.variables == ("A_PW", "MASTERS")
     assert Process.from_json(process.to_json()) == process
+
+
+def test_pods_are_left_to_others_and_what_ran_here_before_is_stopped() -> None:
+    made = shop(Deployment("kubernetes", kubernetes=KubernetesPods(image="a:1")))
+    (process,) = wanted(made)
+    assert process.python == "/opt/anabranch/bin/python"
+    nothing = deployment_plans(made, made.targets, (), {}, "m1")
+    assert nothing == (DeploymentPlan("dc", "kubernetes", 1, notices=(BY_OTHERS,)),)
+    before = wanted(shop())
+    (stopping,) = deployment_plans(made, made.targets, (), found(*before), "m1")
+    assert stopping.steps == tuple(StopProcess(one) for one in before)
 
 
 def found(*processes: Process, **fields: Any) -> Mapping[str, tuple[DeployedProcess, ...]]:

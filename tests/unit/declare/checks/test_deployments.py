@@ -104,7 +104,7 @@ def test_files_of_one_name_get_names_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "path", "code", "said"),
     [
-        ("kind: nomad, folder: /x", "kind", "AB104", "expected none, local, systemd or standalone"),
+        ("kind: nomad, folder: /x", "kind", "AB104", "expected none, local, systemd, standalone or kubernetes"),
         ("folder: /x", "", "AB114", "kind is missing"),
         ("kind: local", "", "AB114", "expected a folder, as kind local keeps files"),
         ("kind: local, folder: x", "folder", "AB104", "expected an absolute path"),

@@ -177,7 +177,7 @@ clusters:
 flows: [{{from: a, to: b, topics: {{include: [x]}}}}]
 """
 # What connects to nothing that a topology file names.
-OFFLINE = {"demo", "deployments", "explain", "graph", "init", "schema", "validate", "version"}
+OFFLINE = {"demo", "deployments", "explain", "graph", "init", "render", "schema", "validate", "version"}
 FLOW = ["--flow", "a-b"]
 AGREED = [*FLOW, "--yes"]
 LINES = {

@@ -1,0 +1,47 @@
+"""`anabranch render`: write the manifests of data centres that run on Kubernetes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.common import Files, load_topology, say
+from reconciler.cli.planning import DIFFERENT
+from reconciler.operate.deployments.rendering import as_one, differences, rendered, write
+from reconciler.operate.targets import InvalidArgument
+
+
+def render(
+    files: Files,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", file_okay=False, help="Write them to DIR/DATACENTRE; by default they are printed."),
+    ] = None,
+    datacenter: Annotated[
+        str | None, typer.Option("--datacenter", metavar="NAME", help="Of this data centre alone.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; end with 3 where DIR is not as it would be written.")
+    ] = False,
+) -> None:
+    """Write the manifests of data centres of kind kubernetes. No cluster is connected to."""
+    if check and out is None:
+        message = "it needs a folder to look at"
+        raise typer.BadParameter(message, param_hint="--out")
+    try:
+        made = rendered(load_topology(files), datacenter)
+    except InvalidArgument as error:
+        raise typer.BadParameter(error.message, param_hint="--datacenter" if datacenter else "FILE...") from None
+    if out is None:
+        sys.stdout.write(as_one(made))
+    elif check:
+        if found := differences(made, out):
+            for line in found:
+                say(line)
+            raise typer.Exit(DIFFERENT)
+    else:
+        write(made, out)

@@ -1,0 +1,1 @@
+"""Manifests of Kubernetes for what a data centre runs."""
