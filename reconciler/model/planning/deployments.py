@@ -181,6 +181,11 @@ class DeployProcess(_DeploymentStep):
 
     why: str = ""
 
+    @property
+    def starts(self) -> bool:
+        """Whether a process is started."""
+        return True
+
 
 @dataclass(frozen=True)
 class UpdateProcess(_DeploymentStep):
@@ -197,6 +202,11 @@ class UpdateProcess(_DeploymentStep):
         """Whether the process is replaced; one that copies records reads files of another content by itself."""
         return not self.name.startswith("replicate") or any(one.fact != FILES for one in self.changes)
 
+    @property
+    def starts(self) -> bool:
+        """Whether a process is started."""
+        return self.restarts and {one.fact for one in self.changes} != {GENERATIONS}
+
 
 @dataclass(frozen=True)
 class StopProcess(_DeploymentStep):
@@ -207,6 +217,11 @@ class StopProcess(_DeploymentStep):
     """
 
     why: str = "no longer declared"
+
+    @property
+    def starts(self) -> bool:
+        """Whether a process is started."""
+        return False
 
 
 DeploymentStep = DeployProcess | UpdateProcess | StopProcess

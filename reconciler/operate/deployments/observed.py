@@ -20,7 +20,6 @@ from reconciler.model.planning.deployments import (
     DeploymentPlan,
     DeploymentsFound,
     Process,
-    StopProcess,
 )
 from reconciler.model.planning.drift import DriftedProcess
 from reconciler.model.planning.health import Check
@@ -129,7 +128,11 @@ class Deployments:
         for name in dict.fromkeys(one.datacenter for one in wanted):
             mine = [one for one in wanted if one.datacenter == name]
             try:
-                problems = self._against(mine)
+                # What runs has what it needs, and the room that it takes.
+                there = [one for one in self.found().get(name, ()) if one.process.topology == self.topology.name]
+                running = {one.process.name for one in there if one.is_running}
+                left = [one for one in mine if one.name not in running]
+                problems = self._against(left) if left else []
             except AnabranchError as error:
                 problems = list(error.problems)
             if not problems:
@@ -199,7 +202,7 @@ class Deployments:
         """Raise everything that stands against deploying what is planned, together."""
         problems: list[Problem] = []
         for plan in plans:
-            if processes := [step.process for step in plan.steps if not isinstance(step, StopProcess)]:
+            if processes := [step.process for step in plan.steps if step.starts]:
                 problems += self._against(processes)
         if problems:
             raise EnvironmentFault(problems)

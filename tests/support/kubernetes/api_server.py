@@ -23,6 +23,7 @@ from reconciler.embedded.ports import PortLease
 
 _SOURCES = Path(__file__).parent / "apiserver"
 _BUILD_SECONDS, _SECONDS = 3_000, 300
+_OK = 200
 _PLURALS = {"NetworkPolicy": "networkpolicies"}
 
 
@@ -94,7 +95,7 @@ def api_server(folder: Path) -> Iterator[ApiServer]:
         )
         try:
             server = ApiServer(port, folder / "apiserver.crt", token)
-            _await(lambda: (folder / "apiserver.crt").exists() and server.ask("/readyz")[0] == 200, folder / "log")
+            _await(server, process, folder)
             yield server
         finally:
             process.kill()
@@ -102,8 +103,9 @@ def api_server(folder: Path) -> Iterator[ApiServer]:
             lease.release()
 
 
-def _await(is_ready: Any, log: Path) -> None:
+def _await(server: ApiServer, process: subprocess.Popen[bytes], folder: Path) -> None:
     deadline = time.monotonic() + _SECONDS
-    while not is_ready():
-        assert time.monotonic() < deadline, log.read_text(errors="replace")[-3_000:]
+    while not (folder / "apiserver.crt").exists() or server.ask("/readyz")[0] != _OK:
+        is_in_time = process.poll() is None and time.monotonic() < deadline
+        assert is_in_time, (folder / "log").read_text(errors="replace")[-3_000:]
         time.sleep(0.5)

@@ -11,14 +11,13 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/etcd/server/v3/embed"
-	"k8s.io/apiserver/pkg/server"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
 func main() {
 	folder, port, etcdPort := os.Args[1], os.Args[2], os.Args[3]
 	address := url.URL{Scheme: "http", Host: "127.0.0.1:" + etcdPort}
-	peers := url.URL{Scheme: "unix", Host: "peers"}
+	peers := url.URL{Scheme: "unix", Host: "peers:1"}
 	config := embed.NewConfig()
 	config.Dir = filepath.Join(folder, "etcd")
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{address}, []url.URL{address}
@@ -40,7 +39,7 @@ func main() {
 		"--service-account-signing-key-file=" + key, "--service-cluster-ip-range=10.0.0.0/24",
 		"--disable-admission-plugins=ServiceAccount", "--authorization-mode=RBAC",
 	})
-	if err := command.ExecuteContext(server.SetupSignalContext()); err != nil {
+	if err := command.Execute(); err != nil {
 		os.Exit(1)
 	}
 }
