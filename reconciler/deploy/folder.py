@@ -4,6 +4,7 @@
     topology/          the topology files
     logs/, run/        of keepers: what each process prints, and how it fares
     state/NAME/        Spark's log and checkpoints of one process
+    driver.py          of drivers on a Spark cluster: what they run first
 
 Nothing in it is a secret: files have references, and variables are named and not written.
 """

@@ -26,6 +26,8 @@ from reconciler.model.base.text import json_text
 from reconciler.model.connection.references import MASTERS, Reference, settled
 from reconciler.model.planning.deployments import DeployedProcess, Process
 
+PROGRAM = "driver.py"
+"""Name of the program in the folder that drivers run first."""
 _PAUSE = 0.5
 _MEBIBYTE = 2**20
 _DRIVER = "org.apache.spark.deploy.SparkSubmit"
@@ -116,7 +118,8 @@ class StandaloneDeployer:
     def begin(self, process: Process) -> Generation:
         """Submit a driver for a process, as `Deployer` has it."""
         state, master = self.folder.state_of(process.name), _master_of(process)
-        program = self.folder.path / "run" / "driver.py"
+        # It stays when all is stopped: a driver that comes late finds there that nothing is to run.
+        program = self.folder.path / PROGRAM
         with self.folder.beginning(process) as generation:
             self._write(program, read_text(Path(bootstrap.__file__)))
             self._write(self._description(generation), json_text(self._told(generation, state)))

@@ -182,4 +182,4 @@ def stops(site: Site) -> None:
     assert "  done      dc2  stop replicate" in stopped.stdout.splitlines()
     eventually("no driver is left", lambda: not any(site.spark.drivers()))
     assert site.spark.told()["activedrivers"] == []
-    assert sorted(path.name for path in site.folder.iterdir()) == ["logs"]
+    assert sorted(path.name for path in site.folder.iterdir()) == ["driver.py", "logs"]

@@ -58,7 +58,7 @@ def test_a_driver_keeps_the_process_until_it_is_off_the_record(
     assert (lives(found.pid), cluster.found()) == (False, {})
     assert "ended" in cluster.log("replicate", 1)
     assert master.processes["driver-0"].wait(60) == 0
-    assert [path.name for path in (folder / "run").iterdir()] == ["driver.py"]
+    assert list((folder / "run").iterdir()) == []
 
 
 def test_what_is_submitted_runs_beside_a_driver_and_holds_no_value(
@@ -68,7 +68,7 @@ def test_what_is_submitted_runs_beside_a_driver_and_holds_no_value(
     one = process(tmp_path, master, variables=("ANABRANCH_TEST_ON_WORKER",))
     cluster.begin(one)
     (request,) = master.requests
-    folder = tmp_path / "dc1" / "run"
+    folder = tmp_path / "dc1"
     name = "anabranch shop dc1 replicate.1"
     assert request == {
         "action": "CreateSubmissionRequest",
@@ -76,7 +76,7 @@ def test_what_is_submitted_runs_beside_a_driver_and_holds_no_value(
         "mainClass": "org.apache.spark.deploy.SparkSubmit",
         "appArgs": [
             *("--master", "spark://127.0.0.1:7077", "--name", name),
-            *(f"{folder}/driver.py", f"{folder}/replicate.1.description"),
+            *(f"{folder}/driver.py", f"{folder}/run/replicate.1.description"),
         ],
         "clientSparkVersion": request["clientSparkVersion"],
         "environmentVariables": {"PYSPARK_PYTHON": one.python, "PYSPARK_DRIVER_PYTHON": one.python},
@@ -126,6 +126,22 @@ def test_two_drivers_of_one_generation_both_end_with_it(
     assert not any(map(lives, (first, both.pid)))
 
 
+def test_a_driver_that_comes_after_its_generation_was_ended_does_nothing(
+    tmp_path: Path, master: MasterStandIn, cluster: StandaloneDeployer
+) -> None:
+    generation = cluster.begin(process(tmp_path, master))
+    runs(cluster)
+    cluster.end([generation])
+    master.start("driver-8", like="driver-0")
+    assert master.processes["driver-8"].wait(60) == 0
+    cluster.folder.clear()
+    master.start("driver-9", like="driver-0")
+    assert master.processes["driver-9"].wait(60) == 0
+    # Where the shared disk is away Spark tries again.
+    there = [sys.executable, str(tmp_path / "dc1" / "driver.py"), "/nowhere/dc1/run/replicate.1.description"]
+    assert subprocess.run(there, capture_output=True, check=False).returncode == 1
+
+
 def test_a_process_ends_when_the_jvm_of_its_driver_does(
     tmp_path: Path, master: MasterStandIn, cluster: StandaloneDeployer
 ) -> None:
@@ -135,7 +151,7 @@ def test_a_process_ends_when_the_jvm_of_its_driver_does(
     description = tmp_path / "dc1" / "run" / "replicate.1.description"
     work = tmp_path / "driver-8"
     work.mkdir()
-    program = [sys.executable, str(description.with_name("driver.py")), str(description)]
+    program = [sys.executable, str(tmp_path / "dc1" / "driver.py"), str(description)]
     jvm = subprocess.Popen(["sh", "-c", '"$@" & wait', "sh", *program], cwd=work, env=ENVIRON)
     report = description.with_name("replicate.1.driver-8.json")
     eventually("it reports", report.exists)
