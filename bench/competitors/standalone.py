@@ -94,7 +94,7 @@ class Standalone:
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:
             try:
-                if self.told()["aliveworkers"] == workers:
+                if self.state()["aliveworkers"] == workers:
                     return
             except OSError:
                 pass
@@ -103,8 +103,8 @@ class Standalone:
         message = f"{workers} workers were never there:\n{logs}"
         raise AssertionError(message)
 
-    def told(self) -> dict[str, Any]:
-        """Return what the master tells of itself."""
+    def state(self) -> dict[str, Any]:
+        """Return the master's state, as its page gives it in JSON."""
         with urllib.request.urlopen(f"{self.web}/json/", timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
         return found

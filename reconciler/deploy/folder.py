@@ -69,6 +69,15 @@ class DeploymentFolder:
         """The file with what is deployed."""
         return self.path / RECORD
 
+    @property
+    def run(self) -> Path:
+        """The folder in which keepers report."""
+        return self.path / "run"
+
+    def log_of(self, process: str) -> Path:
+        """Return the file that gets what a process prints under a keeper."""
+        return self.path / "logs" / f"{process}.log"
+
     def generations(self) -> list[Generation]:
         """Return what is deployed, as recorded; the files of each are those that stand in the folder now.
 
@@ -130,7 +139,7 @@ class DeploymentFolder:
         wanted = {file.name: file.text for file in files}
         for name, text in wanted.items():
             if there.get(name) != text:
-                self._write(self.path / "topology" / name, text)
+                self.write(self.path / "topology" / name, text)
         for name in there.keys() - wanted.keys():
             (self.path / "topology" / name).unlink(missing_ok=True)
 
@@ -165,7 +174,7 @@ class DeploymentFolder:
             EnvironmentFault: AB760, it cannot be written.
         """
         told = [{"number": one.number, **one.process.to_json()} for one in generations]
-        self._write(self.record, f"{json_text({'format': _FORMAT, 'processes': told}, indent=2)}\n")
+        self.write(self.record, f"{json_text({'format': _FORMAT, 'processes': told}, indent=2)}\n")
 
     def state_of(self, process: str, user: tuple[int, int] | None = None) -> Path:
         """Make and return the folder with the state of a process.
@@ -209,7 +218,12 @@ class DeploymentFolder:
         if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
             raise not_usable(nearest, "no folder that this user may write to")
 
-    def _write(self, path: Path, text: str) -> None:
+    def write(self, path: Path, text: str) -> None:
+        """Write a file of the folder, with the rights that all have there.
+
+        Raises:
+            EnvironmentFault: AB760, it cannot be written.
+        """
         try:
             write_private(path, text)
             path.chmod(self._file_mode)

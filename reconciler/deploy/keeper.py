@@ -58,6 +58,15 @@ class Keeper:
         self._also: Mapping[str, str] = {}
         self.is_ending = False
 
+    def end_on_signals(self) -> None:
+        """Have SIGTERM and SIGINT end it."""
+
+        def end(_number: int, _frame: FrameType | None) -> None:
+            self.is_ending = True
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+
     def run(self) -> None:
         """Keep it running until `is_ending`."""
         while not self.is_ending:
@@ -156,12 +165,7 @@ def main() -> None:
     except OSError:
         sys.exit("another keeper has this process")
     keeper = Keeper(launcher, Path(record), Path(log), float(patience), command)
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        keeper.is_ending = True
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    keeper.end_on_signals()
     try:
         keeper.run()
     finally:

@@ -61,7 +61,7 @@ class LocalDeployer:
         command = command_of(process, self.folder.path, state)
         with self.folder.beginning(process) as generation:
             program = [sys.executable, "-I", "-S", keeper.__file__, launcher.__file__]
-            program += [str(self._run_file(generation)), str(self._log(process.name)), str(PATIENCE)]
+            program += [str(self._run_file(generation)), str(self.folder.log_of(process.name)), str(PATIENCE)]
             try:
                 subprocess.Popen(
                     [*program, *command],
@@ -112,7 +112,7 @@ class LocalDeployer:
 
     def log(self, process: str, lines: int) -> str:
         """Return the last lines of what a process printed."""
-        return last_lines(self._log(process), lines)
+        return last_lines(self.folder.log_of(process), lines)
 
     def _signal(self, generation: Generation, number: signal.Signals) -> None:
         if not self._is_kept(generation):
@@ -135,7 +135,4 @@ class LocalDeployer:
         return False
 
     def _run_file(self, generation: Generation) -> Path:
-        return self.folder.path / "run" / f"{generation.name}.json"
-
-    def _log(self, process: str) -> Path:
-        return self.folder.path / "logs" / f"{process}.log"
+        return self.folder.run / f"{generation.name}.json"

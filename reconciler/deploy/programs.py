@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 from reconciler import __version__
@@ -32,7 +33,12 @@ _ALWAYS_LIKE = ("LC_", "ANABRANCH_VERBOSE")
 
 
 def command_of(process: Process, folder: Path, state: Path) -> list[str]:
-    """Return the command that runs a process.
+    """Return the command that runs a process; arguments are those of `arguments_of`."""
+    return [process.python, "-m", "reconciler.cli.main", *arguments_of(process, folder, state)]
+
+
+def arguments_of(process: Process, folder: Path, state: Path) -> list[str]:
+    """Return the arguments of `anabranch` for a process.
 
     Args:
         process: what is deployed.
@@ -41,7 +47,7 @@ def command_of(process: Process, folder: Path, state: Path) -> list[str]:
     """
     files = [str(folder / "topology" / name) for name, _ in process.files]
     where = ["--state-dir", str(state)] if process.command[0] == "replicate" else []
-    return [process.python, "-m", "reconciler.cli.main", process.command[0], *files, *process.command[1:], *where]
+    return [process.command[0], *files, *process.command[1:], *where]
 
 
 def variables_for(names: Collection[str], python: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -74,6 +80,11 @@ def given_variables(file: Path) -> dict[str, str] | None:
             is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
             found[name.strip()] = value[1:-1] if is_quoted else value
     return found
+
+
+def spark_version() -> str:
+    """Return the version of PySpark, which is that of Spark."""
+    return version("pyspark")
 
 
 def version_of(python: str) -> str:

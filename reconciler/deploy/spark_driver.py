@@ -8,12 +8,10 @@ Two drivers of one generation may run for a while, after a master was lost; thei
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from reconciler import launcher
@@ -35,8 +33,8 @@ class DrivenKeeper(Keeper):
         parent: process id of the JVM that started this process.
     """
 
-    def __init__(self, description: Mapping[str, Any], environ: Mapping[str, str], parent: int) -> None:
-        report = report_of(dict(description))
+    def __init__(self, description: dict[str, Any], environ: Mapping[str, str], parent: int) -> None:
+        report = report_of(description)
         super().__init__(
             launcher.__file__, report, Path(description["log"]), description["patience"], description["command"]
         )
@@ -78,12 +76,7 @@ def run(description: dict[str, Any]) -> int:
         tell(report_of(description), {**facts(), "pid": 0, "since": time.time(), "restarts": 1, "why": why})
         return 1
     keeper = DrivenKeeper(description, environ, parent)
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        keeper.is_ending = True
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    keeper.end_on_signals()
     keeper.run()
     return 0
 

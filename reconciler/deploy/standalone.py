@@ -10,17 +10,16 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from reconciler.deploy import bootstrap
-from reconciler.deploy.folder import RECORD, DeploymentFolder, Generation, not_usable, unreadable
+from reconciler.deploy.folder import RECORD, DeploymentFolder, Generation, unreadable
 from reconciler.deploy.local import PATIENCE
-from reconciler.deploy.programs import command_of, found_in, given_variables, last_lines
+from reconciler.deploy.programs import command_of, found_in, given_variables, last_lines, spark_version
 from reconciler.deploy.spark_master import SparkCluster, SparkMaster
 from reconciler.model.base.errors import EnvironmentFault, Problem
-from reconciler.model.base.files import UnreadableFile, read_json, read_text, write_private
+from reconciler.model.base.files import UnreadableFile, read_json, read_text
 from reconciler.model.base.shape import COUNT, TEXT, TIME, WORD, Misfit, fields
 from reconciler.model.base.text import json_text
 from reconciler.model.connection.references import MASTERS, Reference, settled
@@ -83,10 +82,7 @@ class StandaloneDeployer:
         return [*self._other_version(master, theirs), *self._no_room(master, cluster, processes), *_unset(processes)]
 
     def _other_version(self, master: SparkMaster, theirs: str) -> Iterator[Problem]:
-        try:
-            ours = version("pyspark")
-        except PackageNotFoundError:
-            return
+        ours = spark_version()
         if theirs.split(".")[:2] != ours.split(".")[:2]:
             message = f"expected Spark {'.'.join(ours.split('.')[:2])}, which pyspark {ours} is of; found {theirs}"
             remedy = "deploy on a cluster of that version, or install the pyspark of the cluster's version"
@@ -121,10 +117,10 @@ class StandaloneDeployer:
         # It stays when all is stopped: a driver that comes late finds there that nothing is to run.
         program = self.folder.path / PROGRAM
         with self.folder.beginning(process) as generation:
-            self._write(program, read_text(Path(bootstrap.__file__)))
-            self._write(self._description(generation), json_text(self._told(generation, state)))
+            self.folder.write(program, read_text(Path(bootstrap.__file__)))
+            self.folder.write(self._description(generation), json_text(self._told(generation, state)))
             submission = master.submit(_submission(generation, master.address, program, self._description(generation)))
-            self._write(self._submission(generation), submission)
+            self.folder.write(self._submission(generation), submission)
         return generation
 
     def _told(self, generation: Generation, state: Path) -> dict[str, Any]:
@@ -139,8 +135,8 @@ class StandaloneDeployer:
             "variables": list(process.variables),
             "environment_file": dict(process.limits).get("environment-file", ""),
             "record": str(self.folder.record),
-            "reports": str(self.folder.path / "run"),
-            "log": str(self._log(process.name)),
+            "reports": str(self.folder.run),
+            "log": str(self.folder.log_of(process.name)),
             "patience": PATIENCE,
         }
 
@@ -229,7 +225,7 @@ class StandaloneDeployer:
 
     def log(self, process: str, lines: int) -> str:
         """Return the last lines of what a process printed."""
-        return last_lines(self._log(process), lines)
+        return last_lines(self.folder.log_of(process), lines)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -241,7 +237,7 @@ class StandaloneDeployer:
         return found
 
     def _report_files(self, generation: Generation) -> list[Path]:
-        return sorted((self.folder.path / "run").glob(f"{generation.name}.driver-*.json"))
+        return sorted(self.folder.run.glob(f"{generation.name}.driver-*.json"))
 
     def _submitted(self, generation: Generation) -> str:
         try:
@@ -250,19 +246,10 @@ class StandaloneDeployer:
             return ""
 
     def _description(self, generation: Generation) -> Path:
-        return self.folder.path / "run" / f"{generation.name}.description"
+        return self.folder.run / f"{generation.name}.description"
 
     def _submission(self, generation: Generation) -> Path:
-        return self.folder.path / "run" / f"{generation.name}.submission"
-
-    def _log(self, process: str) -> Path:
-        return self.folder.path / "logs" / f"{process}.log"
-
-    def _write(self, path: Path, text: str) -> None:
-        try:
-            write_private(path, text)
-        except OSError as error:
-            raise not_usable(path, f"cannot be written: {error.strerror}") from None
+        return self.folder.run / f"{generation.name}.submission"
 
 
 def _master_of(process: Process) -> SparkMaster:
@@ -295,7 +282,7 @@ def _submission(generation: Generation, master: str, program: Path, description:
         "appResource": "",
         "mainClass": _DRIVER,
         "appArgs": ["--master", master, "--name", name, str(program), str(description)],
-        "clientSparkVersion": _client_version(),
+        "clientSparkVersion": spark_version(),
         "environmentVariables": python,
         "sparkProperties": {
             "spark.app.name": name,
@@ -307,13 +294,6 @@ def _submission(generation: Generation, master: str, program: Path, description:
             "spark.jars": "",
         },
     }
-
-
-def _client_version() -> str:
-    try:
-        return version("pyspark")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _cores(process: Process) -> int:

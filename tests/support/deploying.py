@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,14 @@ from reconciler.deploy.local import LocalDeployer
 from reconciler.model.declared.topology import TopologyFile
 from reconciler.model.planning.deployments import Process, digest_of
 
+EAST_AND_WEST = """\
+version: 1
+name: {name}
+clusters:
+  east: {{bootstrap: ["{east}"], datacenter: dc1}}
+  west: {{bootstrap: ["{west}"], datacenter: dc2}}
+"""
+"""How a topology of two clusters begins, to be formatted."""
 FILE = TopologyFile("shop.yaml", "version: 1\n")
 PROCESS = Process(
     topology="shop",
@@ -26,6 +36,14 @@ PROCESS = Process(
 LIVES = "#!/bin/sh\necho began \"$@\"\ntrap 'echo ended; exit 0' TERM\nwhile :; do sleep 0.1; done\n"
 BROKEN = "#!/bin/sh\necho no good >&2\nexit 3\n"
 DIES = "#!/bin/sh\necho no such thing >&2\nexit 3\n"
+
+
+def lives(pid: int) -> bool:
+    """Return whether a process lives, and is no zombie."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return False
 
 
 def interpreter(folder: Path, text: str = LIVES, name: str = "python") -> str:

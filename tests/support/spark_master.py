@@ -32,7 +32,7 @@ class MasterStandIn:
         environ: the variables of its worker.
 
     Attributes:
-        workers: what it tells of them.
+        workers: as its page lists them.
         status: its own.
         version: of Spark.
         requests: the submissions that it got.

@@ -15,6 +15,8 @@ from reconciler.model.base.files import read_text
 from reconciler.model.declared.topology import TopologyFile
 from reconciler.model.planning.deployments import Process
 
+KUSTOMIZATION = "kustomization.yaml"
+"""The file that names the others, and holds no object."""
 # Of a ConfigMap (https://kubernetes.io/docs/concepts/configuration/configmap/).
 _MOST_BYTES = 2**20
 
@@ -38,7 +40,7 @@ def manifests(
         "kind": "Kustomization",
         "resources": sorted(made),
     }
-    return made | {"kustomization.yaml": [kustomization]}
+    return made | {KUSTOMIZATION: [kustomization]}
 
 
 def objections(
@@ -68,12 +70,17 @@ def objections(
         yield f"the topology files have {size} bytes, and a ConfigMap {_MOST_BYTES} at most"
 
 
+def _about(parts: PodParts, ending: str = "") -> dict[str, Any]:
+    """Return the metadata of what all processes share."""
+    return metadata(f"{parts.name}{ending}", parts.pods.namespace, labels(parts.name))
+
+
 def _account(parts: PodParts) -> dict[str, Any]:
     """Return the account of all pods. It needs no rights: tasks run in the pods that there are."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(parts.name, parts.pods.namespace, labels(parts.name)),
+        "metadata": _about(parts),
         "automountServiceAccountToken": False,
     }
 
@@ -83,7 +90,7 @@ def _config_map(parts: PodParts, files: Collection[TopologyFile]) -> dict[str, A
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(f"{parts.name}-topology", parts.pods.namespace, labels(parts.name)),
+        "metadata": _about(parts, "-topology"),
         "data": data | {PROGRAM: read_text(Path(run.__file__))},
     }
 
@@ -94,7 +101,7 @@ def _network_policy(parts: PodParts, processes: Sequence[Process]) -> dict[str, 
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": metadata(parts.name, parts.pods.namespace, labels(parts.name)),
+        "metadata": _about(parts),
         "spec": {
             "podSelector": {"matchLabels": labels(parts.name)},
             "policyTypes": ["Ingress"],
@@ -112,6 +119,6 @@ def _disruption_budget(parts: PodParts, copying: int) -> dict[str, Any]:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": metadata(parts.name, parts.pods.namespace, labels(parts.name)),
+        "metadata": _about(parts),
         "spec": {"minAvailable": copying - 1, "selector": {"matchLabels": labels(parts.name, COPYING)}},
     }

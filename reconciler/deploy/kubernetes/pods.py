@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from reconciler.model.declared.deployment import KubernetesPods
 from reconciler.model.planning.deployments import Process
 
-TOPOLOGY = "/etc/anabranch/topology"
+FOLDER = "/etc/anabranch"
+"""What is the folder of a data centre elsewhere."""
+TOPOLOGY = f"{FOLDER}/topology"
 """The folder with the topology files."""
 STATE = "/var/lib/anabranch"
 """The folder in which processes write."""
@@ -23,23 +25,12 @@ class PodParts(NamedTuple):
     Attributes:
         name: of the data centre, as a label.
         pods: as declared.
-        files: names of the topology files.
-        digest: of the content of all topology files.
         spark: version of Spark.
     """
 
     name: str
     pods: KubernetesPods
-    files: tuple[str, ...]
-    digest: str
     spark: str
-
-
-def arguments(process: Process, parts: PodParts) -> list[str]:
-    """Return the arguments of `anabranch` for a process."""
-    files = [f"{TOPOLOGY}/{name}" for name in parts.files]
-    where = ["--state-dir", STATE] if process.command[0] == "replicate" else []
-    return [process.command[0], *files, *process.command[1:], *where]
 
 
 def variables(process: Process, pods: KubernetesPods) -> list[dict[str, Any]]:

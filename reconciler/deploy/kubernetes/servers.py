@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from reconciler.deploy.kubernetes.names import labels, metadata
-from reconciler.deploy.kubernetes.pods import PodParts, arguments, container, pod
-from reconciler.deploy.programs import listen_address
+from reconciler.deploy.kubernetes.pods import FOLDER, STATE, PodParts, container, pod
+from reconciler.deploy.programs import arguments_of, listen_address
 from reconciler.model.planning.deployments import Process
 
 # Both read status topics alone: little, and the same for each.
@@ -23,13 +24,14 @@ def port_of(process: Process) -> int:
 def server(process: Process, parts: PodParts) -> list[dict[str, Any]]:
     """Return the Deployment and the Service of a process that listens."""
     own, name, port = labels(parts.name, process.name), f"{parts.name}-{process.name}", port_of(process)
+    digests = ".".join(sorted(digest for _, digest in process.files))
     is_tls = "--tls-certificate" in process.command
     main = container(
         process,
         parts,
         process.name,
         command=[process.python, "-m", "reconciler.cli.main"],
-        args=arguments(process, parts),
+        args=arguments_of(process, Path(FOLDER), Path(STATE)),
         ports=[{"name": process.name, "containerPort": port}],
         resources=_RESOURCES,
         startupProbe=_probe("/livez", port, is_tls=is_tls, every=5, failures=24),
@@ -38,7 +40,7 @@ def server(process: Process, parts: PodParts) -> list[dict[str, Any]]:
     )
     template = {
         # With other files it is started anew: it reads them when it starts.
-        "metadata": {"labels": own, "annotations": {"anabranch/files": parts.digest}},
+        "metadata": {"labels": own, "annotations": {"anabranch/files": digests}},
         "spec": pod(parts, [main]),
     }
     deployment = {

@@ -6,10 +6,12 @@ restarted never, or three times.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from reconciler.deploy.kubernetes.names import labels, metadata
-from reconciler.deploy.kubernetes.pods import GRACE, TOPOLOGY, PodParts, arguments, container, pod
+from reconciler.deploy.kubernetes.pods import FOLDER, GRACE, STATE, TOPOLOGY, PodParts, container, pod
+from reconciler.deploy.programs import arguments_of
 from reconciler.model.declared.deployment import KubernetesPods
 from reconciler.model.planning.deployments import Process
 
@@ -43,7 +45,7 @@ def spark_application(process: Process, parts: PodParts) -> dict[str, Any]:
         "spec": {
             "runtimeVersions": {"sparkVersion": parts.spark, "scalaVersion": "2.13"},
             "pyFiles": f"local://{TOPOLOGY}/{PROGRAM}",
-            "driverArgs": arguments(process, parts),
+            "driverArgs": arguments_of(process, Path(FOLDER), Path(STATE)),
             "sparkConf": _conf(process, pods, parts.name),
             "driverSpec": {
                 "podTemplateSpec": {

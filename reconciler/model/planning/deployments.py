@@ -170,6 +170,11 @@ class _DeploymentStep:
         """The process."""
         return self.process.name
 
+    @property
+    def starts(self) -> bool:
+        """Whether a process is started."""
+        return True
+
 
 @dataclass(frozen=True)
 class DeployProcess(_DeploymentStep):
@@ -180,11 +185,6 @@ class DeployProcess(_DeploymentStep):
     """
 
     why: str = ""
-
-    @property
-    def starts(self) -> bool:
-        """Whether a process is started."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,14 @@ class UpdateProcess(_DeploymentStep):
         return not self.name.startswith("replicate") or any(one.fact != FILES for one in self.changes)
 
     @property
+    def ends_surplus(self) -> bool:
+        """Whether nothing changes but that only one of its name runs."""
+        return {one.fact for one in self.changes} == {GENERATIONS}
+
+    @property
     def starts(self) -> bool:
         """Whether a process is started."""
-        return self.restarts and {one.fact for one in self.changes} != {GENERATIONS}
+        return self.restarts and not self.ends_surplus
 
 
 @dataclass(frozen=True)

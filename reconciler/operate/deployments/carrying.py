@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem
 from reconciler.model.planning.deployments import (
-    GENERATIONS,
     DeploymentStep,
     DeployProcess,
     FactChange,
@@ -208,9 +207,9 @@ class DeploymentWork:
     def _update(self, step: UpdateProcess) -> None:
         """Replace a process, or end what is too much of it; errors are those of `_replace`."""
         deployer = self._deployments.at(step.process)
-        if {one.fact for one in step.changes} == {GENERATIONS}:
+        if step.ends_surplus:
             deployer.end(self._generations(deployer, step.name)[:-1])
-        elif step.restarts:
+        elif step.starts:
             self._replace(deployer, step.process)
 
     def _stop(self, process: Process) -> None:

@@ -77,7 +77,7 @@ class Deployments:
         """Return what is deployed on this machine, where it is declared and where it was; errors as of `plans`."""
         found: dict[str, tuple[DeployedProcess, ...]] = {}
         for place in self.places():
-            there = self._deployer(place).found()
+            there = self.at(place).found()
             found[place.datacenter] = (*found.get(place.datacenter, ()), *there.values())
         return {name: processes for name, processes in found.items() if processes}
 
@@ -182,16 +182,11 @@ class Deployments:
         ]
         return list(dict.fromkeys((*Registry(self.topology.name, self.environ).read(), *places)))
 
-    def _deployer(self, place: RegisteredDeployment) -> Deployer:
+    def at(self, place: Process | RegisteredDeployment) -> Deployer:
+        """Return what keeps a process, or those of a place, running."""
         from reconciler.deploy.deployer import deployer_of
 
         return deployer_of(place.kind, Path(place.folder), place.scope, self.environ, self._tasks)
-
-    def at(self, process: Process) -> Deployer:
-        """Return what keeps a process running."""
-        from reconciler.deploy.deployer import deployer_of
-
-        return deployer_of(process.kind, Path(process.folder), process.scope, self.environ, self._tasks)
 
     def _tasks(self, process: Process) -> int:
         return sum(flow.tasks for flow in self.topology.flows_into(process.targets))

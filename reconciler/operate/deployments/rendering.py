@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from pathlib import Path
 
 from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.base.files import UnreadableFile, read_text
 from reconciler.model.declared.datacenter import DataCenter
 from reconciler.model.declared.topology import Topology
-from reconciler.model.planning.deployments import digest_of
 from reconciler.operate.deployments.observed import version_at
 from reconciler.operate.targets import InvalidArgument
 
@@ -56,15 +54,14 @@ def _of_datacenter(topology: Topology, datacenter: DataCenter) -> tuple[dict[str
     from reconciler.deploy.kubernetes.manifests import manifests, objections
     from reconciler.deploy.kubernetes.names import label
     from reconciler.deploy.kubernetes.pods import PodParts
+    from reconciler.deploy.programs import spark_version
     from reconciler.plan.deployments import files_of, wanted_processes
 
     processes = wanted_processes(topology, datacenter, sys.executable, version_at)
     parts = PodParts(
         name=label(topology.name, datacenter.name),
         pods=datacenter.deployment.kubernetes,
-        files=tuple(sorted(file.name for file in topology.files)),
-        digest=".".join(sorted(digest_of(file) for file in topology.files)),
-        spark=version("pyspark"),
+        spark=spark_version(),
     )
     paths = {path for process in processes for path in files_of(topology, datacenter, process)}
     remedy = "add it to kubernetes of this deployment, or declare otherwise"
@@ -78,12 +75,10 @@ def _of_datacenter(topology: Topology, datacenter: DataCenter) -> tuple[dict[str
 
 def as_one(made: Rendered) -> str:
     """Return all manifests as one stream, as `kubectl apply --filename -` takes it."""
-    texts = [text.removeprefix(HEADER) for files in made.values() for name, text in files.items() if not _is_kept(name)]
-    return "---\n".join(texts)
+    from reconciler.deploy.kubernetes.manifests import KUSTOMIZATION
 
-
-def _is_kept(name: str) -> bool:
-    return name == "kustomization.yaml"
+    named = [entry for files in made.values() for entry in files.items()]
+    return "---\n".join(text.removeprefix(HEADER) for name, text in named if name != KUSTOMIZATION)
 
 
 def differences(made: Rendered, folder: Path) -> list[str]:

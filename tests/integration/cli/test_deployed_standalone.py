@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from bench.competitors.standalone import Standalone, standalone
-from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState
@@ -20,7 +19,8 @@ from reconciler.state.status import StatusReader
 from tests.support.clusters.kafka import create, declared
 from tests.support.clusters.traffic import Traffic
 from tests.support.commands.command import Ended, anabranch
-from tests.support.replicator.copying import log_end
+from tests.support.deploying import EAST_AND_WEST
+from tests.support.replicator.copying import assert_copied, log_ends
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(3_600)]
@@ -29,12 +29,9 @@ CHANGES = 3
 SECONDS = 900
 RECORDS = 200_000
 PARTITIONS = 2
-FILE = """\
-version: 1
-name: {name}
-clusters:
-  east: {{bootstrap: ["{east}"], datacenter: dc1}}
-  west: {{bootstrap: ["{west}"], datacenter: dc2}}
+FILE = (
+    EAST_AND_WEST
+    + """\
 flows:
   - {{from: east, to: west, topics: {{include: ["{name}"]}}, heartbeats: false}}
 datacenters:
@@ -44,6 +41,7 @@ datacenters:
       conf: {{spark.driver.host: 127.0.0.1, spark.executor.cores: 1, spark.executor.memory: 512m}}
     deploy: {deploy}
 """
+)
 
 
 class Site:
@@ -85,7 +83,7 @@ class Site:
 
     def copied(self) -> int:
         west = declared("west", self._clusters["west"])
-        return sum(log_end(west, f"east.{self.name}", number) for number in range(PARTITIONS))
+        return log_ends(west, f"east.{self.name}", PARTITIONS)
 
 
 @pytest.fixture
@@ -126,10 +124,7 @@ def test_whatever_is_killed_every_record_is_copied_once(
     traffic.finish()
     eventually("all is copied", site.copied, lambda copied: copied >= RECORDS, seconds=SECONDS)
     east, west = Cluster("east", (source_cluster.bootstrap,)), Cluster("west", (target_cluster.bootstrap,))
-    isolations: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
-    for isolation in isolations:
-        found = compare(east, site.name, west, f"east.{site.name}", isolation)
-        assert (found.is_identical, found.records) == (True, RECORDS), found.different
+    assert_copied(east, site.name, west, f"east.{site.name}", RECORDS)
     stops(site)
 
 
@@ -162,7 +157,7 @@ def heals(site: Site, what: str, kill: Callable[[], None]) -> None:
 def goes_on(site: Site) -> None:
     """Wait until a new master knows a driver that runs, and records are copied."""
     since = time.monotonic()
-    eventually("a driver is known to run", lambda: site.spark.told()["activedrivers"], seconds=SECONDS)
+    eventually("a driver is known to run", lambda: site.spark.state()["activedrivers"], seconds=SECONDS)
     eventually("it is known to run", lambda: site.process()["running"], seconds=SECONDS)
     eventually("the flow runs", site.run, seconds=SECONDS)
     copies(site)
@@ -181,5 +176,5 @@ def stops(site: Site) -> None:
     assert stopped.code == 0, stopped
     assert "  done      dc2  stop replicate" in stopped.stdout.splitlines()
     eventually("no driver is left", lambda: not any(site.spark.drivers()))
-    assert site.spark.told()["activedrivers"] == []
+    assert site.spark.state()["activedrivers"] == []
     assert sorted(path.name for path in site.folder.iterdir()) == ["driver.py", "logs"]

@@ -16,21 +16,20 @@ from reconciler.embedded import EmbeddedCluster
 from tests.support.clusters.kafka import create, declared
 from tests.support.clusters.traffic import Traffic
 from tests.support.commands.command import anabranch
-from tests.support.replicator.copying import log_end
+from tests.support.deploying import EAST_AND_WEST
+from tests.support.replicator.copying import log_ends
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 RECORDS = 20_000
-FILE = """\
-version: 1
-name: {name}
-clusters:
-  east: {{bootstrap: ["{east}"], datacenter: dc1}}
-  west: {{bootstrap: ["{west}"], datacenter: dc2}}
+FILE = (
+    EAST_AND_WEST
+    + """\
 flows:
   - {{from: east, to: west, topics: {{include: ["{name}"]}}, heartbeats: false}}
 """
+)
 
 
 def test_it_copies_beside_the_jvm_of_the_driver_and_ends_in_order(
@@ -48,13 +47,13 @@ def test_it_copies_beside_the_jvm_of_the_driver_and_ends_in_order(
     environ = os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     west = declared("west", target_cluster)
     with (tmp_path / "driver.log").open("wb") as log:
-        # `local:` as in a SparkApplication: by that word the JVM is told apart from what it runs.
+        # `local:` as in a SparkApplication: by that word the JVM differs from what it runs.
         driver = subprocess.Popen([*submit, f"local://{program}", *command], stdout=log, stderr=log, env=environ)
     traffic = Traffic(source_cluster, name, 2, RECORDS, RECORDS)
     traffic.start()
     try:
         traffic.finish()
-        eventually("all is copied", lambda: sum(log_end(west, f"east.{name}", n) for n in range(2)) >= RECORDS)
+        eventually("all is copied", lambda: log_ends(west, f"east.{name}", 2) >= RECORDS)
         drain = [sys.executable, "-m", "reconciler.deploy.kubernetes.drain", "120", str(program)]
         assert subprocess.run(drain, check=False, timeout=300).returncode == 0
         assert driver.wait(300) == 0, (tmp_path / "driver.log").read_text()[-2_000:]

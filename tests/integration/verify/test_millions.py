@@ -16,7 +16,7 @@ from tests.support.clusters.kafka import create, declared
 from tests.support.commands.command import anabranch
 from tests.support.records.batches import LZ4, Content, build
 from tests.support.records.longlogs import PER_BATCH, Change, batch, contents, pieces, write
-from tests.support.replicator.copying import REMOTE, log_end
+from tests.support.replicator.copying import REMOTE, log_ends
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1_500)]
 
@@ -106,8 +106,8 @@ def clusters(make_clusters: MakeClusters) -> tuple[EmbeddedCluster, ...]:
     copies = [pieces(number, EACH, in_batches(one), one.at) for number, one in enumerate(TAMPERED)]
     copies += [pieces(WHOLE, EACH), pieces(FRAMED, EACH, framed=(2_500, LZ4))]
     write(west, f"east.{TOPIC}", copies)
-    assert sum(log_end(east, TOPIC, number) for number in range(8)) == RECORDS
-    assert sum(log_end(west, f"east.{TOPIC}", number) for number in range(8)) == RECORDS
+    assert log_ends(east, TOPIC, 8) == RECORDS
+    assert log_ends(west, f"east.{TOPIC}", 8) == RECORDS
     return made
 
 

@@ -38,7 +38,7 @@ class ApiServer:
     Args:
         port: where it listens.
         certificate: the file with its own.
-        token: of somebody who may do everything.
+        token: of a user in the group `system:masters`.
     """
 
     def __init__(self, port: int, certificate: Path, token: str) -> None:

@@ -32,6 +32,7 @@ from tests.support.waiting import eventually
 from tests.support.wire.wires import producers
 
 SECONDS = 300.0
+_ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 # Its end is never waited for: a slow machine must not come to it in the middle of a test.
 ROUND_SECONDS = 1_200.0
 # What `apply` gives a remote topic: the batches and their timestamps stay as they are.
@@ -209,15 +210,21 @@ def identical(spec: FlowSpec, *topics: str) -> int:
 
     Of the sources the committed records count: no reader of a copy ever sees what was aborted.
     """
-    isolations: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
-    pairs = [(topic, isolation) for topic in topics for isolation in isolations]
+    pairs = [(topic, isolation) for topic in topics for isolation in _ISOLATIONS]
     # Reading waits more than it works.
     with ThreadPoolExecutor(len(pairs)) as pool:
         found = list(
             pool.map(lambda pair: compare(spec.source, pair[0], spec.target, _remote(spec, pair[0]), pair[1]), pairs)
         )
     assert [one for one in found if not one.is_identical] == []
-    return sum(one.records for one in found) // len(isolations)
+    return sum(one.records for one in found) // len(_ISOLATIONS)
+
+
+def assert_copied(source: Cluster, topic: str, target: Cluster, remote: str, records: int) -> None:
+    """Assert that a copy has so many records, and equals its source offset by offset, for all readers."""
+    for isolation in _ISOLATIONS:
+        found = compare(source, topic, target, remote, isolation)
+        assert (found.is_identical, found.records) == (True, records), found.different
 
 
 def _remote(spec: FlowSpec, topic: str) -> str:
@@ -251,6 +258,11 @@ def log_end(cluster: Cluster, topic: str, partition: int = 0) -> int:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SECONDS)[1])
     finally:
         consumer.close()
+
+
+def log_ends(cluster: Cluster, topic: str, partitions: int) -> int:
+    """Return the sum of the log ends of a topic's partitions."""
+    return sum(log_end(cluster, topic, number) for number in range(partitions))
 
 
 def wait_until_ends_at(cluster: Cluster, topic: str, end: int) -> None:

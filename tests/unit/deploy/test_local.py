@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from reconciler.deploy.programs import version_of
 from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.base.files import read_json
 from reconciler.model.planning.deployments import DeployedProcess
-from tests.support.deploying import DIES, FILE, deployer, interpreter, process
+from tests.support.deploying import DIES, FILE, deployer, interpreter, lives, process
 from tests.support.waiting import eventually
 
 
@@ -33,13 +32,6 @@ def local(tmp_path: Path) -> Iterator[LocalDeployer]:
 def running(local: LocalDeployer, name: str = "replicate") -> DeployedProcess:
     eventually("it runs", lambda: local.found()[name].is_running)
     return local.found()[name]
-
-
-def lives(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return False
 
 
 def keeper_of(local: LocalDeployer, generation: Generation) -> int:

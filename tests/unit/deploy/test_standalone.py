@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from reconciler.deploy.folder import Generation
 from reconciler.deploy.standalone import StandaloneDeployer
 from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.planning.deployments import DeployedProcess
-from tests.support.deploying import PROCESS
+from tests.support.deploying import PROCESS, lives
 from tests.support.spark_master import ENVIRON, MasterStandIn, process
 from tests.support.waiting import eventually
 
@@ -30,13 +29,6 @@ def runs(cluster: StandaloneDeployer) -> DeployedProcess:
 
 def why(cluster: StandaloneDeployer, text: str) -> DeployedProcess:
     return eventually(text, lambda: cluster.found()["replicate"], lambda one: text in one.why)
-
-
-def lives(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return False
 
 
 def test_a_driver_keeps_the_process_until_it_is_off_the_record(
