@@ -11,7 +11,7 @@ WITHOUT := --numprocesses 6 -m 'not spark and not long'
 # Tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo quick test test-long checks lint types imports unit bench lock release clean
+.PHONY: install demo quick test test-long checks lint types imports unit bench lock release image clean
 
 install: $(READY)
 
@@ -62,6 +62,10 @@ lock: $(READY)
 
 release: $(READY)
 	$(BIN)/python -m release build
+
+# From what is committed, by podman; docs/deploy/image.md has other engines and bases.
+image: $(READY)
+	$(BIN)/python -m release image
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache

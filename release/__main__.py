@@ -1,11 +1,11 @@
-"""`python -m release lock`, `python -m release jars`, `python -m release monitoring`, `python -m release build`."""
+"""`python -m release lock`, and likewise `jars`, `monitoring`, `build` and `image`."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from release import build, jars, lock, monitoring
+from release import build, image, jars, lock, monitoring
 
 
 def main() -> None:
@@ -20,6 +20,14 @@ def main() -> None:
         "--into", type=Path, default=build.DIST, help="the folder: dist, which is emptied, or an empty one"
     )
     building.add_argument("--allow-dirty", action="store_true", help="also with files that are not committed")
+    imaging = commands.add_parser("image", help="build the image that deployments run in")
+    imaging.add_argument(
+        "--engine", type=image.engine_of, default=["podman"], help="the command that builds, with its options: podman"
+    )
+    imaging.add_argument("--base", help="image of Debian 12 that it stands on: debian:bookworm-slim")
+    imaging.add_argument("--tag", default=image.tag(), help="name of the image: localhost/anabranch:VERSION")
+    imaging.add_argument("--release", type=Path, help="a folder of `build`; without it the release is built first")
+    imaging.add_argument("--allow-dirty", action="store_true", help="also with files that are not committed")
     chosen = parser.parse_args()
     if chosen.command == "lock":
         lock.make()
@@ -27,6 +35,8 @@ def main() -> None:
         jars.make()
     elif chosen.command == "monitoring":
         monitoring.make()
+    elif chosen.command == "image":
+        image.make(chosen.engine, chosen.base, chosen.tag, chosen.release, allow_dirty=chosen.allow_dirty)
     else:
         build.make(chosen.into, allow_dirty=chosen.allow_dirty)
 

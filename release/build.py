@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -51,7 +52,7 @@ def make(into: Path, *, allow_dirty: bool = False) -> None:
     # Isolation would fetch the build's own tools, in whatever version there is.
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(into), str(ROOT)]
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = declared_project()
     (wheel,) = into.glob("*.whl")
     product = Pin(NAME, project["version"], (_sha256(wheel),))
     (into / f"{NAME}.lock").write_text(line(product), encoding="utf-8")
@@ -68,6 +69,12 @@ def make(into: Path, *, allow_dirty: bool = False) -> None:
     (into / f"{NAME}-{product.version}.cdx.json").write_text(document, encoding="utf-8")
     sums = "".join(f"{_sha256(path)}  {path.name}\n" for path in sorted(into.iterdir()))
     (into / "SHA256SUMS").write_text(sums, encoding="utf-8")
+
+
+def declared_project() -> dict[str, Any]:
+    """Return what pyproject.toml declares of the project."""
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
 
 
 def _sha256(path: Path) -> str:

@@ -21,7 +21,8 @@ from reconciler.model.planning.steps import ClusterPlan, CreateInternalTopic, Pl
 from reconciler.provision.work import MayChange, Progress, Work, put_in_force
 from stacks.brokers import check_brokers
 from stacks.command import Command, check_interpreter
-from stacks.datacenter import DataCenterWork, Setting
+from stacks.datacenter import DataCenterWork
+from stacks.preparing import Setting
 from stacks.program import clusters_in
 from stacks.project import ensure
 from stacks.providers import check_login
@@ -92,6 +93,37 @@ class PulumiProvisioner:
             put_in_force(self._topology, plan, self._may_change, outcome)
         return outcome
 
+    def settle(self, plan: Plan) -> list[str]:
+        """Bring the stacks of data centres in line with their clusters where the plan has nothing to do.
+
+        What `direct` deleted would else stand in a stack that `pulumi preview` fails on, and what it made would be
+        missing, for as long as nothing else changes.
+
+        Args:
+            plan: as it was carried out.
+
+        Returns:
+            What was changed of each stack, a sentence each.
+
+        Raises:
+            AnabranchError: a stack cannot be brought in line, as of `prepare` and `apply`.
+        """
+        busy, everywhere = _parts(plan), dict.fromkeys(cluster.datacenter for cluster in plan.clusters)
+        parts = {name: _clusters_of(plan, name) for name in everywhere if name not in busy}
+        idle = {name: clusters for name, clusters in parts.items() if not self._left_out(name, clusters)}
+        if not idle:
+            return []
+        check_interpreter()
+        self._check(idle)
+        ensure(self._project, self._topology.name)
+        self._planned = tuple(cluster.alias for cluster in plan.clusters)
+        notes = []
+        for name, clusters in idle.items():
+            work = DataCenterWork(self._setting(plan), name, self._works(clusters, plan), self._progress)
+            if what := work.bring_in_line():
+                notes.append(f"Pulumi stack {name} was brought in line with its clusters: {what}")
+        return notes
+
     def _check(self, parts: dict[str, tuple[ClusterPlan, ...]]) -> None:
         """Make sure that Pulumi can do it at all.
 
@@ -101,11 +133,10 @@ class PulumiProvisioner:
         """
         problems = []
         for name, clusters in parts.items():
-            planned = {cluster.alias for cluster in clusters}
-            filled = {flow.target for flow in self._topology.flows_into(clusters_in(self._topology, name))}
-            if missing := sorted(filled - planned):
+            if missing := self._left_out(name, clusters):
                 message = f"is one Pulumi stack, and {', '.join(missing)} would be left out"
-                remedy = f"name all of it: --clusters {','.join(sorted(filled | planned))}, or use --provisioner direct"
+                whole = sorted({*missing, *(cluster.alias for cluster in clusters)} | self._filled(name))
+                remedy = f"name all of it: --clusters {','.join(whole)}, or use --provisioner direct"
                 problems.append(Problem("AB440", f"data centre {name}", message, remedy))
         if problems:
             raise Refused(problems)
@@ -117,20 +148,31 @@ class PulumiProvisioner:
                 if one.steps:
                     check_brokers(self._topology.clusters[one.alias])
 
+    def _filled(self, name: str) -> set[str]:
+        """Return the clusters of a data centre that flows lead into."""
+        return {flow.target for flow in self._topology.flows_into(clusters_in(self._topology, name))}
+
+    def _left_out(self, name: str, clusters: Sequence[ClusterPlan]) -> list[str]:
+        """Return the clusters of a data centre that a plan for some of them leaves out."""
+        return sorted(self._filled(name) - {cluster.alias for cluster in clusters})
+
+    def _setting(self, plan: Plan) -> Setting:
+        return Setting(self._topology, plan, self._planned, self._files, self._project, self._command, self._may_change)
+
+    def _works(self, clusters: Sequence[ClusterPlan], plan: Plan) -> list[Work]:
+        return [Work(self._topology, plan, one, self._progress, self._may_change) for one in clusters]
+
     def _carry_out(self, name: str, clusters: Sequence[ClusterPlan], plan: Plan, outcome: Outcome) -> None:
         """Work on one data centre.
 
         Raises:
             AnabranchError: nothing came of it, nor of any before.
         """
-        setting = Setting(
-            self._topology, plan, self._planned, self._files, self._project, self._command, self._may_change
-        )
         works: list[Work] = []
         lost: Problem | None = None
         try:
-            works += [Work(self._topology, plan, one, self._progress, self._may_change) for one in clusters]
-            work_here = DataCenterWork(setting, name, works, self._progress)
+            works += self._works(clusters, plan)
+            work_here = DataCenterWork(self._setting(plan), name, works, self._progress)
             work_here.run()
             lost = work_here.lost
         except AnabranchError as error:
@@ -164,7 +206,14 @@ class _Once:
 def _parts(plan: Plan) -> dict[str, tuple[ClusterPlan, ...]]:
     """Return the clusters of each data centre in which there is something to do."""
     busy = dict.fromkeys(cluster.datacenter for cluster in plan.clusters if cluster.steps)
-    return {name: tuple(one for one in plan.clusters if one.datacenter == name) for name in busy}
+    # A stack holds processes too, beside what is on the clusters.
+    busy |= dict.fromkeys(one.datacenter for one in plan.deployments if one.steps)
+    found = {name: _clusters_of(plan, name) for name in busy}
+    return {name: clusters for name, clusters in found.items() if clusters}
+
+
+def _clusters_of(plan: Plan, datacenter: str) -> tuple[ClusterPlan, ...]:
+    return tuple(one for one in plan.clusters if one.datacenter == datacenter)
 
 
 def _tells(part: Outcome) -> bool:

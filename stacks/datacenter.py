@@ -1,98 +1,35 @@
-"""The steps of one data centre, carried out by its stack: what comes before `up`, and what came of each step after."""
+"""The steps of one data centre, carried out by its stack: what Pulumi may do, and what came of each step after."""
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Problem, Refused
-from reconciler.model.declared.cluster import Cluster
-from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.removals import Removal
 from reconciler.model.planning.steps import (
     AddPartitions,
     AlterConfig,
     CreateTopic,
     GrantAcl,
-    Plan,
     RecordOwnership,
     RevokeAcl,
     Step,
     TopicChange,
 )
-from reconciler.observe.record import write_observed
-from reconciler.observe.topology import observe
-from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.grants import Grants
 from reconciler.provision.removal import remove_topics
-from reconciler.provision.work import MayChange, Progress, Work
-from stacks.command import Command
+from reconciler.provision.work import Progress, Work
 from stacks.events import Events, Expected
-from stacks.handover import Handover, handed_over_in
 from stacks.names import acl_name
-from stacks.planned import is_as_planned, lasting, resource_of
-from stacks.program import clusters_in
+from stacks.planned import resource_of
+from stacks.preparing import Preparation, Ready, Setting
 from stacks.stack import Stack
-from stacks.state import Settled, Wanted, settle, stranger
-from stacks.view import upstream, view_of
+from stacks.state import Wanted
 
-LEAST_PARALLEL, MOST_PARALLEL = 16, 64
-"""Resources at a time: the provider waits a second for each topic that it makes, and 300 topics took 46 s with Pulumi's
-own choice and 31 s with 64."""
-
-_AGAIN = "run apply again and read the new plan"
-_APART = (
-    "give this topology a project of its own: another folder (--pulumi-dir) with another `name` in its Pulumi.yaml; or "
-    "another backend, or --provisioner direct"
-)
 _NOT_REACHED = "Pulumi had ended before it came to it"
 _NOT_KNOWN = "it was begun, and may be done: apply again, which finds what is there"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What the work on all data centres shares.
-
-    Attributes:
-        topology: the declaration.
-        plan: what is carried out: all of a plan, or a wave of it.
-        planned: aliases of the clusters that all of the plan is for.
-        files: that declare it.
-        project: folder of the Pulumi project.
-        command: runs Pulumi.
-        may_change: asked right before each change.
-    """
-
-    topology: Topology
-    plan: Plan
-    planned: Sequence[str]
-    files: Sequence[Path]
-    project: Path
-    command: Command
-    may_change: MayChange
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """A stack that can be brought up.
-
-    Attributes:
-        stack: selected and configured.
-        settled: its state.
-        record: what was observed, written down.
-        path: what is handed to the program; it is read in every run.
-        parallel: how many resources are worked on at a time.
-    """
-
-    stack: Stack
-    settled: Settled
-    record: Path
-    path: Path
-    parallel: int
 
 
 class DataCenterWork:
@@ -116,9 +53,7 @@ class DataCenterWork:
         self.lost: Problem | None = None
         self._busy = [work for work in works if work.rest]
         self._begun: set[str] = set()
-        self._deleted = frozenset(
-            resource_of(step) for work in works for step in work.rest if isinstance(step, Removal)
-        )
+        self._preparation = Preparation(setting, name, works)
         self._steps: dict[str, list[Step]] = {}
         for step in (step for work in works for step in work.rest):
             self._steps.setdefault(resource_of(step), []).append(step)
@@ -132,9 +67,9 @@ class DataCenterWork:
         if not all([work.begin() for work in self._works]):
             self._skip_all("our own topics could not be made on every cluster of the data centre")
             return
-        wanted = self._look_again()
+        wanted = self._preparation.look_again()
         with tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
-            ready = self._prepare(wanted, Path(folder))
+            ready = self._preparation.prepare(wanted, Path(folder))
             planned = self._preview(ready)
             if planned is None:
                 return
@@ -145,71 +80,29 @@ class DataCenterWork:
         for work in self._works:
             self._conclude(work, done, failures, ready.settled.known)
 
-    def _look_again(self) -> Wanted:
-        """Observe the data centre whole, and make sure that what it asks for now is what the plan says.
+    def bring_in_line(self) -> str:
+        """Have the stack hold what stands, where nothing is to be done at the clusters.
 
-        What is before it is observed too: the plan may copy on what it makes there, whoever of the two comes first.
-
-        Raises:
-            Refused: AB407, something has changed since the plan was made.
-        """
-        topology, here = self._setting.topology, clusters_in(self._setting.topology, self._name)
-        planned = {one.alias: lasting(one) for one in self._setting.plan.clusters if one.alias in here}
-        before = upstream(topology, planned, self._setting.planned)
-        self._observed = observe(topology, tuple({*here, *before}), resting_may_be_away=True)
-        self._answering = tuple(alias for alias in before if not self._observed[alias].is_away)
-        now = build_plan_ahead(topology, self._observed, self._answering)
-        found = {one.alias: lasting(one) for one in now.clusters}
-        for alias, steps in planned.items():
-            if not is_as_planned(found.get(alias, ()), steps):
-                where = topology.clusters[alias].where
-                raise Refused(Problem("AB407", where, "has changed since the plan was made", _AGAIN))
-        view = view_of(topology, self._observed, here, now, self._deleted)
-        first = {id(step) for work in self._works for step in work.before_topics()}
-        # What is done before Pulumi comes is not there for it any more.
-        revocations = [
-            step for work in self._works for step in work.of(RevokeAcl) if not step.is_kept and id(step) not in first
-        ]
-        return Wanted(
-            topics=view.topics,
-            acls=view.acls,
-            revoked=[(step.cluster, step.binding) for step in revocations],
-            observed=self._observed,
-        )
-
-    def _prepare(self, wanted: Wanted, folder: Path) -> _Ready:
-        """Select the stack, tell it where it is and what there is, and write down what the program must go by.
+        Returns:
+            What was changed of the stack; empty where it was right.
 
         Raises:
-            Refused: AB442, the stack is another topology's.
+            AnabranchError: the stack is not as it should be; nothing but its state was changed.
         """
-        topology = self._setting.topology
-        (record,) = write_observed(folder, topology, self._observed, clusters_in(topology, self._name))
-        path = folder / "handover.json"
-        secrets = frozenset(_secrets(topology.clusters.values()))
-        stack = Stack(self._setting.command, self._setting.project, self._name, handed_over_in(path), secrets)
-        version, deployment = stack.state()
-        if (other := stranger(deployment, topology.name, self._observed)) is not None:
-            message = f"holds what topology {other} declares, and Pulumi would forget that, or delete it"
-            raise Refused(Problem("AB442", f"Pulumi stack {self._name}", message, _APART))
-        stack.configure({"topology": self._files(), "datacenter": self._name})
-        settled = settle(deployment, wanted)
-        if settled.is_changed:
-            stack.put_state(version, settled.deployment)
-        self._hand_over(record, path, sorted(settled.imported))
-        parallel = max(LEAST_PARALLEL, min(MOST_PARALLEL, len(wanted.topics) + len(wanted.acls)))
-        return _Ready(stack, settled, record, path, parallel)
+        wanted = self._preparation.look_again()
+        with tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
+            ready = self._preparation.prepare(wanted, Path(folder))
+            settled = ready.settled
+            if settled.missing:
+                planned = ready.stack.preview(ready.parallel)
+                self._refuse_surprises(planned, wanted, frozenset())
+                _, failures = self._bring_up(ready)
+                if problems := [*failures.values(), *([self.lost] if self.lost else [])]:
+                    raise EnvironmentFault(problems)
+        counts = {"forgotten": settled.forgotten, "corrected": settled.corrected, "added": len(settled.missing)}
+        return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
-    def _hand_over(self, record: Path, path: Path, imported: Iterable[str]) -> None:
-        Handover(str(record), self._answering, tuple(imported), tuple(sorted(self._deleted))).write(path)
-
-    def _files(self) -> str:
-        """Return the topology's files as the program reads them: relative, as a project may be cloned anywhere."""
-        root = self._setting.project.resolve()
-        paths = [os.path.relpath(path.resolve(), root) for path in self._setting.files]
-        return paths[0] if len(paths) == 1 else json.dumps(paths)
-
-    def _preview(self, ready: _Ready) -> Events | None:
+    def _preview(self, ready: Ready) -> Events | None:
         """Return what Pulumi says it would do; None where it was stopped, as nothing may be changed any more.
 
         Raises:
@@ -277,7 +170,7 @@ class DataCenterWork:
             self._skip_all("an ACL that covers what is to be made could not be revoked")
         return not failed
 
-    def _bring_up(self, ready: _Ready) -> tuple[set[str], dict[str, Problem]]:
+    def _bring_up(self, ready: Ready) -> tuple[set[str], dict[str, Problem]]:
         """Let Pulumi work; return the names of what is done, and why other resources failed.
 
         What was imported and is to be changed takes a second run: a release of Pulumi imports nothing that differs, and
@@ -290,13 +183,13 @@ class DataCenterWork:
         events = self._up(ready, later)
         done, failures = events.done - later, dict(events.failures)
         if later and not failures and self.lost is None:
-            self._hand_over(ready.record, ready.path, ())
+            self._preparation.hand_over(ready.record, ready.path, ())
             events = self._up(ready, frozenset())
             done |= events.done
             failures |= events.failures
         return done, {name: self._failed(ready.stack, name, words) for name, words in failures.items()}
 
-    def _up(self, ready: _Ready, later: frozenset[str]) -> Events:
+    def _up(self, ready: Ready, later: frozenset[str]) -> Events:
         events = Events(lambda name: None if name in later else self._heard(name))
         try:
             with self._setting.command.heeding(self._must_end):
@@ -376,15 +269,3 @@ class DataCenterWork:
 
 def _for(fields: Sequence[str]) -> str:
     return f" ({', '.join(fields)})" if fields else ""
-
-
-def _secrets(clusters: Iterable[Cluster]) -> Iterator[str]:
-    """Yield the values that must not be shown; what cannot be looked up here cannot be shown either."""
-    for cluster in clusters:
-        security = cluster.security
-        for reference in (security.password, security.key_password, security.oauth and security.oauth.client_secret):
-            try:
-                if reference and (value := reference.resolve(cluster.where)):
-                    yield value
-            except EnvironmentFault:
-                continue

@@ -12,6 +12,7 @@ from reconciler.model.planning.desired import WholeAcl, WholeTopic
 
 TOPIC_TYPE = "kafka:index/topic:Topic"
 ACL_TYPE = "kafka:index/acl:Acl"
+PROCESS_TYPE = "anabranch:index:Process"
 
 KINDS: dict[ResourceKind, str] = {
     "topic": "Topic",

@@ -41,12 +41,28 @@ def _is_allowed(step: Step) -> bool:
     return isinstance(step, Removal) or (isinstance(step, RevokeAcl) and (step.is_foreign or step.with_topic))
 
 
-def is_as_planned(found: Sequence[Step], planned: Sequence[Step]) -> bool:
-    """Tell whether steps are those of the plan; an original that was not there then, and had no id, has one now."""
+def moved_on(found: Sequence[Step], planned: Sequence[Step]) -> list[str]:
+    """Return the names of the resources whose steps are not those of the plan; none where all are.
+
+    An original that was not there then, and had no id, has one now: its step is the same.
+    """
 
     def then(step: Step, before: Step) -> Step:
         if isinstance(step, _OF_TOPICS) and isinstance(before, _OF_TOPICS) and not before.topic.source_topic_id:
             return replace(step, topic=replace(step.topic, source_topic_id=""))
         return step
 
-    return len(found) == len(planned) and all(then(step, old) == old for step, old in zip(found, planned, strict=True))
+    before, now = _by_resource(planned), _by_resource(found)
+    return sorted(
+        name
+        for name in before.keys() | now.keys()
+        if len(olds := before.get(name, [])) != len(news := now.get(name, []))
+        or any(then(step, old) != old for step, old in zip(news, olds, strict=True))
+    )
+
+
+def _by_resource(steps: Sequence[Step]) -> dict[str, list[Step]]:
+    found: dict[str, list[Step]] = {}
+    for step in steps:
+        found.setdefault(resource_of(step), []).append(step)
+    return found

@@ -1,8 +1,8 @@
 """The Pulumi program of one data centre, as `stacks/__main__.py` runs it.
 
-It reads the same topology files as every command, derives the same remote topics and ACLs, and declares those of its
-own data centre. It changes nothing by itself, and it fails when a source cannot be read: a preview that has not seen a
-source must not look like one whose topics are gone.
+It reads the same topology files as every command, derives the same remote topics, ACLs and processes, and declares
+those of its own data centre. It changes nothing by itself, and it fails when a source cannot be read: a preview that
+has not seen a source must not look like one whose topics are gone.
 
 Stack configuration, namespace `anabranch`:
 
@@ -28,8 +28,9 @@ from reconciler.plan.copies.offsets import Observed
 from reconciler.plan.whole import as_it_stands, whole_acls, whole_topics
 from stacks.handover import Handover
 from stacks.names import name_of
+from stacks.processes import declared_processes
 from stacks.providers import provider_for
-from stacks.resources import declare
+from stacks.resources import DeployedProcess, declare
 from stacks.state import TOPOLOGY_OUTPUT
 from stacks.view import View, view_of
 
@@ -73,6 +74,8 @@ def _declare(topology: Topology, datacenter: str, root: Path) -> None:
         {alias: provider_for(topology.clusters[alias]) for alias in targets},
         imported,
     )
+    for name, inputs in declared_processes(topology, datacenter).items():
+        DeployedProcess(name, inputs)
     names = {alias: [topic.name for topic in view.topics if topic.cluster == alias] for alias in targets}
     pulumi.export("topics", names)
     # By this the next apply knows whose stack it is.

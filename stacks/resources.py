@@ -1,4 +1,4 @@
-"""The resources of a stack: one component per flow, and in it one topic per remote topic, and the ACLs of its copies.
+"""The resources of a stack: a component for each flow, in it its remote topics and the ACLs of these; and processes.
 
 Called by `program` only. Every topic is protected, so whatever happens to the declaration, Pulumi refuses to delete one
 that nobody named. No `ignore_changes` is needed: what a topic has beside our settings is declared as it was observed.
@@ -13,7 +13,8 @@ import pulumi
 import pulumi_kafka as kafka
 
 from reconciler.model.planning.desired import WholeAcl, WholeTopic
-from stacks.names import KINDS, name_of, pattern_type, spelled
+from stacks.names import KINDS, PROCESS_TYPE, name_of, pattern_type, spelled
+from stacks.processes import ProcessInputs
 
 FLOW_TYPE = "anabranch:index:Flow"
 
@@ -30,6 +31,19 @@ class Flow(pulumi.ComponentResource):
 
     def __init__(self, name: str) -> None:
         super().__init__(FLOW_TYPE, name)
+        self.register_outputs({})
+
+
+class DeployedProcess(pulumi.ComponentResource):
+    """A process of the data centre. It has no provider: Pulumi compares and records its inputs, and `apply` starts it.
+
+    Args:
+        name: of the process.
+        inputs: what is recorded.
+    """
+
+    def __init__(self, name: str, inputs: ProcessInputs) -> None:
+        super().__init__(PROCESS_TYPE, name, dict(inputs))
         self.register_outputs({})
 
 

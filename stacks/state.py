@@ -19,14 +19,15 @@ So Pulumi deletes nothing but what the plan revokes, and never says that a topic
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.model.acls.binding import Binding
 from reconciler.model.planning.desired import WholeAcl, WholeTopic
 from reconciler.plan.copies.offsets import Observed
 from reconciler.plan.whole import as_it_stands
-from stacks.names import ACL_TYPE, TOPIC_TYPE, acl_name, name_in, name_of, topic_name
+from stacks.names import ACL_TYPE, PROCESS_TYPE, TOPIC_TYPE, acl_name, name_in, name_of, topic_name
+from stacks.processes import ProcessInputs
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 TOPOLOGY_OUTPUT = "topology"
@@ -42,17 +43,28 @@ class Settled:
 
     Attributes:
         deployment: the state.
-        is_changed: whether it is another one than before.
-        known: names of the topics and ACLs that it holds.
+        known: names of the topics, ACLs and processes that it holds.
         imported: names of topics that are to be imported.
         changing: those of them that are to be changed once they are.
+        forgotten: how many resources it no longer has.
+        corrected: how many processes it has with what runs instead of what was.
+        missing: names of the topics and ACLs that stand, and of the declared processes, that it does not have.
+        is_finished: whether operations that a killed `up` left pending were taken out.
     """
 
     deployment: Deployment
-    is_changed: bool
     known: frozenset[str]
     imported: frozenset[str]
     changing: frozenset[str]
+    forgotten: int
+    corrected: int
+    missing: frozenset[str]
+    is_finished: bool
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is another state than before."""
+        return bool(self.forgotten or self.corrected or self.is_finished)
 
 
 @dataclass(frozen=True)
@@ -64,12 +76,16 @@ class Wanted:
         acls: that it declares.
         revoked: ACLs that are to be deleted by Pulumi where the stack has them, by alias.
         observed: the clusters.
+        processes: that the program declares, by name.
+        running: processes that run; None where another machine deploys them.
     """
 
     topics: Collection[WholeTopic]
     acls: Collection[WholeAcl]
     revoked: Collection[tuple[str, Binding]]
     observed: Observed
+    processes: Mapping[str, ProcessInputs] = field(default_factory=dict)
+    running: Mapping[str, ProcessInputs] | None = None
 
     def standing(self) -> dict[str, WholeTopic]:
         """Return the declared topics that are there, as they stand, by name of their resource."""
@@ -119,37 +135,54 @@ def settle(deployment: Deployment, wanted: Wanted) -> Settled:
     """Bring a stack's state in line with what was observed."""
     standing, acls = wanted.standing(), wanted.standing_acls()
     resources = deployment.get("resources") or []
-    kept = [one for one in resources if _is_true(one, standing, acls)]
+    found = [(one, _as_found(one, standing, acls, wanted.running)) for one in resources]
+    kept = [after for _, after in found if after is not None]
     pending = deployment.get("pending_operations") or []
     unfinished = [one for one in pending if not _is_of_ours(one["resource"])]
     known = frozenset(name_in(one["urn"]) for one in kept if _is_of_ours(one))
     imported = standing.keys() - known
     declared = {name_of(topic): topic for topic in wanted.topics}
+    permitted = {name_of(acl) for acl in wanted.acls} & acls
     settled = {**deployment, "resources": kept, "pending_operations": unfinished}
     return Settled(
         deployment=settled,
-        is_changed=(len(kept), len(unfinished)) != (len(resources), len(pending)),
         known=known,
         imported=frozenset(imported),
         changing=frozenset(name for name in imported if declared[name] != standing[name]),
+        forgotten=len(resources) - len(kept),
+        corrected=sum(after is not None and after != before for before, after in found),
+        missing=frozenset((standing.keys() | permitted | wanted.processes.keys()) - known),
+        is_finished=len(unfinished) != len(pending),
     )
 
 
 def _is_of_ours(resource: Mapping[str, Any]) -> bool:
-    return resource["type"] in (TOPIC_TYPE, ACL_TYPE)
+    return resource["type"] in (TOPIC_TYPE, ACL_TYPE, PROCESS_TYPE)
 
 
-def _is_true(resource: Mapping[str, Any], standing: Mapping[str, WholeTopic], acls: Collection[str]) -> bool:
-    """Tell whether what the state says of a topic or ACL is so; other resources are none of our business."""
-    if not _is_of_ours(resource):
-        return True
-    if resource.get("delete") or resource.get("initErrors"):
-        return False
+def _as_found(
+    resource: Mapping[str, Any],
+    standing: Mapping[str, WholeTopic],
+    acls: Collection[str],
+    running: Mapping[str, ProcessInputs] | None,
+) -> Mapping[str, Any] | None:
+    """Return what a state is to have of a resource: a process as it runs; None of what is not there, or otherwise.
+
+    Other resources are none of our business, and neither are processes that another machine deploys.
+    """
+    kind = resource["type"]
+    if not _is_of_ours(resource) or (kind == PROCESS_TYPE and running is None):
+        return resource
     name = name_in(resource["urn"])
-    if resource["type"] == ACL_TYPE:
-        return name in acls
+    if kind == PROCESS_TYPE:
+        assert running is not None
+        return {**resource, "inputs": dict(running[name])} if name in running else None
+    if resource.get("delete") or resource.get("initErrors"):
+        return None
+    if kind == ACL_TYPE:
+        return resource if name in acls else None
     topic = standing.get(name)
-    return topic is not None and _says(resource.get("outputs") or {}, topic)
+    return resource if topic is not None and _says(resource.get("outputs") or {}, topic) else None
 
 
 def _says(outputs: Mapping[str, Any], topic: WholeTopic) -> bool:

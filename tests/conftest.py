@@ -61,7 +61,8 @@ def file(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest files begin first; all others keep their order. Refuse tests that `make test` would not find."""
     for item in items:
-        if item.get_closest_marker("spark") and file(item).partition("/")[0] not in WITH_SPARK:
+        is_in_test = item.get_closest_marker("spark") and not item.get_closest_marker("long")
+        if is_in_test and file(item).partition("/")[0] not in WITH_SPARK:
             message = f"{item.nodeid}: tests that start Spark stand in {' or '.join(WITH_SPARK)}"
             raise pytest.UsageError(message)
     items.sort(key=lambda item: LONGEST.index(file(item)) if file(item) in LONGEST else len(LONGEST))

@@ -11,14 +11,24 @@ import typer
 
 from reconciler.cli.common import TERMINAL, Files, go_on, load_topology
 from reconciler.cli.formats import FORMAT, PlanFormat, as_written
+from reconciler.cli.migrate.former import (
+    ConnectorName,
+    From,
+    MirrorGroup,
+    OffsetsTopic,
+    former_replicator,
+    show_taken,
+)
 from reconciler.cli.planning import print_outcome, show_plan, tell_next
 from reconciler.cli.shared_options import Clusters, Topics
+from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.steps import Plan
 from reconciler.operate.carrying import carry_out, refuse_when_moved_on, state_apart
 from reconciler.operate.locking import Locks
 from reconciler.operate.planning import report_away
+from reconciler.operate.taking_over import taken_positions, write_positions
 from reconciler.operate.targets import check_names, chosen_targets
 
 
@@ -41,6 +51,10 @@ def adopt(
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="With --rebuild: do not compare identical copies with their originals.")
     ] = False,
+    former: From = None,
+    offsets_topic: OffsetsTopic = None,
+    connector: ConnectorName = None,
+    group: MirrorGroup = None,
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for an apply to end.")
     ] = 60.0,
@@ -48,29 +62,46 @@ def adopt(
     """Take over topics that stand where copies would, as MirrorMaker 2's: show the plan, ask, record them as ours."""
     topology = load_topology(files)
     targets, only = chosen_targets(topology, clusters), tuple(target or ())
-    if no_verify and not rebuild:
-        message = "it goes with --rebuild, which is not given"
-        raise typer.BadParameter(message, param_hint="--no-verify")
-    if not yes and not sys.stdin.isatty():
-        message = "it is needed where there is no terminal to ask on"
-        raise typer.BadParameter(message, param_hint="--yes")
+    _check_options(yes=yes, rebuild=rebuild, no_verify=no_verify, goes_on=former is not None)
+    replicator = former_replicator(former, offsets_topic, connector, group)
     # Before the lock is taken, for which other processes wait.
     against = _compared(topology, targets, only) if rebuild and not no_verify else {}
-    make = partial(_rebuilt, against=against) if rebuild else _adopted
+    make = partial(_rebuilt, against=against) if rebuild else partial(_adopted, goes_on=replicator is not None)
     with Locks(topology, targets, wait, TERMINAL) as locks:
         plan = _planned(topology, targets, only, make, tells=True)
+        taken = [] if replicator is None else taken_positions(topology, targets, plan, replicator)
         show_plan(plan, output, asks=not yes)
+        show_taken(taken)
         if not plan.changes_nothing and not yes:
             go_on()
             refuse_when_moved_on(plan, _planned(topology, targets, only, make))
         if locks.take_rest(plan):
             refuse_when_moved_on(state_apart(plan), state_apart(_planned(topology, targets, only, make)))
         outcome = carry_out(topology, plan, locks, "rebuilding" if rebuild else "adopting")
-    print_outcome(plan, outcome, output)
+        print_outcome(plan, outcome, output)
+        if taken and outcome.is_complete and (problems := write_positions(topology, taken)):
+            raise EnvironmentFault(problems)
     if output == "text" and outcome.is_complete and outcome.done:
         tell_next("plan", files)
     if not outcome.is_complete:
         raise typer.Exit(locks.interrupts.exit_code)
+
+
+def _check_options(*, yes: bool, rebuild: bool, no_verify: bool, goes_on: bool) -> None:
+    """Check which options go together.
+
+    Raises:
+        typer.BadParameter: some do not.
+    """
+    if goes_on and rebuild:
+        message = "it is about topics that are not ours yet, and --rebuild about those that are"
+        raise typer.BadParameter(message, param_hint="--from")
+    if no_verify and not rebuild:
+        message = "it goes with --rebuild, which is not given"
+        raise typer.BadParameter(message, param_hint="--no-verify")
+    if not yes and not sys.stdin.isatty():
+        message = "it is needed where there is no terminal to ask on"
+        raise typer.BadParameter(message, param_hint="--yes")
 
 
 Observed = Mapping[str, ObservedCluster]
@@ -94,10 +125,12 @@ def _observed(topology: Topology, targets: Sequence[str]) -> Observed:
         return observe(topology, targets, resting_may_be_away=True)
 
 
-def _adopted(topology: Topology, observed: Observed, targets: Sequence[str], only: Sequence[str]) -> Plan:
+def _adopted(
+    topology: Topology, observed: Observed, targets: Sequence[str], only: Sequence[str], *, goes_on: bool
+) -> Plan:
     from reconciler.plan.adopt import adopt_plan
 
-    return adopt_plan(topology, observed, targets, only)
+    return adopt_plan(topology, observed, targets, only, goes_on=goes_on)
 
 
 def _rebuilt(

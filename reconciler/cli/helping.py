@@ -45,6 +45,14 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "doctor": "Show what stands against replicating",
         "version": "Print the version",
     },
+    "Come from others": {
+        "convert": "Make a topology file of their files",
+        "mirror-maker2": "Run an mm2.properties as it is",
+        "mirror-maker": "Run what MirrorMaker 1 is started with",
+        "connect-standalone": "Run connectors of a single worker",
+        "connect-distributed": "Run a worker with its REST paths",
+        "release": "Hand a flow back to MirrorMaker 2",
+    },
     "Move people": {
         "failover": "Move consumers to a flow's target",
         "failback": "Take them back to its source",

@@ -36,6 +36,12 @@ from reconciler.cli.init import init
 from reconciler.cli.lag import lag
 from reconciler.cli.log import VERBOSE, begin_logging
 from reconciler.cli.metrics import metrics
+from reconciler.cli.migrate.connect_distributed import connect_distributed
+from reconciler.cli.migrate.connect_standalone import connect_standalone
+from reconciler.cli.migrate.convert import convert
+from reconciler.cli.migrate.mirror_maker1 import mirror_maker1
+from reconciler.cli.migrate.mirror_maker2 import mirror_maker2
+from reconciler.cli.migrate.release import release
 from reconciler.cli.offsets.commands import offsets
 from reconciler.cli.optional_values import with_values, with_verbose_first
 from reconciler.cli.plan import plan
@@ -86,6 +92,12 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "failover": failover,
     "failback": failback,
     "verify": verify,
+    "convert": convert,
+    "mirror-maker2": mirror_maker2,
+    "mirror-maker": mirror_maker1,
+    "connect-standalone": connect_standalone,
+    "connect-distributed": connect_distributed,
+    "release": release,
     "schema": schema,
     "demo": demo,
     "version": version,

@@ -9,7 +9,7 @@ import typer
 
 from reconciler.cli.common import Files, load_topology, print_problems, say
 from reconciler.cli.log import LogFormat, opened, set_levels
-from reconciler.cli.shared_options import Clusters
+from reconciler.cli.shared_options import AuditLogFile, Clusters, TlsCertificate, TlsKey
 from reconciler.operate.targets import InvalidArgument
 
 if TYPE_CHECKING:
@@ -39,14 +39,9 @@ def serve(
             help="A bearer token, as env:NAME or file:/path, and whether it may read or operate; may be repeated.",
         ),
     ] = None,
-    tls_certificate: Annotated[
-        Path | None, typer.Option("--tls-certificate", metavar="FILE", help="Certificate chain, as PEM.")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")] = None,
-    audit_log: Annotated[
-        Path | None,
-        typer.Option("--audit-log", metavar="FILE", help="Append actions and their callers, as JSON lines."),
-    ] = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    audit_log: AuditLogFile = None,
     clusters: Clusters = None,
     names: Annotated[
         str,
@@ -68,7 +63,7 @@ def serve(
     from reconciler.service.server import check_exposure
 
     address = address_of(listen, DEFAULT_LISTEN)
-    tls = _tls(tls_certificate, tls_key)
+    tls = tls_of(tls_certificate, tls_key)
     every, formats = seconds_of(drift_every, "--drift-every"), formats_of(names)
     opened(log_format)
     tokens = _tokens(token, operate)
@@ -96,7 +91,12 @@ def _warn(error: AnabranchError) -> None:
     print_problems(error.problems)
 
 
-def _tls(certificate: Path | None, key: Path | None) -> TlsFiles | None:
+def tls_of(certificate: Path | None, key: Path | None) -> TlsFiles | None:
+    """Return the files that two options name.
+
+    Raises:
+        BadParameter: one of them is missing.
+    """
     from reconciler.service.server import TlsFiles
 
     if (certificate is None) != (key is None):

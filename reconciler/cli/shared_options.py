@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,6 +36,15 @@ TakeOver = Annotated[
         "--take-over",
         help="Also where another owner's declaration of this topology is in force. Nothing else allows it.",
     ),
+]
+
+TlsCertificate = Annotated[
+    Path | None, typer.Option("--tls-certificate", metavar="FILE", help="Certificate chain, as PEM.")
+]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")]
+AuditLogFile = Annotated[
+    Path | None,
+    typer.Option("--audit-log", metavar="FILE", help="Append actions and their callers, as JSON lines."),
 ]
 
 _ALLOW_DELETE = "--allow-delete"

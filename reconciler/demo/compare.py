@@ -25,7 +25,8 @@ _TIMEOUT = 20.0
 _NO_TIME = -1
 _CHUNK = 10_000
 _PAUSE = 0.2
-_LOST = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+# Beside lost connections: a client that has just connected anew may lack a partition that it was given before.
+_LOST = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._UNKNOWN_PARTITION)
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class Applying:
             gate = None if is_part else WaveGate(options.max_lag, options.patience)
             outcome = carry_out(self._topology, plan, locks, "applying", gate, make)
             if outcome.is_complete:
-                self._settle(plan, locks)
+                self._settle(plan, locks, make)
         outcome.is_part = is_part
         return Applied(plan, outcome, locks.interrupts.exit_code)
 
@@ -181,12 +181,15 @@ class Applying:
         declared = {cluster.alias: cluster.declared.digest for cluster in plan.clusters if cluster.declared is not None}
         refuse_while_copied(self._topology, plan, declared)
 
-    def _settle(self, plan: Plan, locks: Locks) -> None:
-        """Bring up to date what former releases recorded: digests without the declaration, and shared journals."""
+    def _settle(self, plan: Plan, locks: Locks, make: MakeProvisioner) -> None:
+        """Bring what a provisioner keeps up to date, and what former releases recorded: digests, shared journals."""
         from reconciler.provision.work import record_in_force
 
         try:
             record_in_force(self._topology, plan, locks.held, locks.check)
+            if not self.scope.topics:
+                for note in make(self._topology, lambda _: None, locks.check).settle(plan):
+                    self._reporter.note(note)
         except AnabranchError as error:
             self._reporter.warn(error.problems)
         held = [alias for alias in self.targets if alias in locks.held]

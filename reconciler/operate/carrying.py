@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.base.errors import AnabranchError, Problem, Refused
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.outcome import Outcome
 from reconciler.model.planning.removals import DeleteTopic
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MakeProvisioner = Callable[[Topology, Callable[[Step], None], Callable[[str], None]], "Provisioner"]
 """Makes a provisioner of the topology, of what is called after each step, and of what is called with an alias before
 each change there; the last one raises an error where nothing may be changed any more."""
+_MOVED_ON = "AB407"
 
 
 def state_apart(plan: Plan) -> Plan:
@@ -47,7 +48,15 @@ def refuse_when_moved_on(shown: Plan, now: Plan) -> None:
     message, remedy = "the clusters changed while the plan was read", "run it again and read the new plan"
     differences = moved(plan_json(shown), plan_json(now))
     messages = [f"{message}: {one}" for one in differences] or [message]
-    raise Refused([Problem("AB407", "", one, remedy) for one in messages])
+    raise Refused([Problem(_MOVED_ON, "", one, remedy) for one in messages])
+
+
+def has_moved_on(error: AnabranchError) -> bool:
+    """Return whether an apply ended because other processes changed the clusters meanwhile, and for nothing else.
+
+    Where no plan is reviewed it can be made again at once: processes that begin together plan the same changes.
+    """
+    return all(problem.code == _MOVED_ON for problem in error.problems)
 
 
 def _without_notices(plan: Plan) -> Plan:

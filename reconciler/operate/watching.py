@@ -16,7 +16,7 @@ from reconciler.model.tasks.status import TaskStatus
 from reconciler.operate.targets import chosen_targets
 
 if TYPE_CHECKING:
-    from reconciler.checkpoints.service.heartbeats import LastLooks
+    from reconciler.checkpoints.service.last_syncs import LastLooks
     from reconciler.model.declared.groups import LastLook
     from reconciler.model.recorded.declaration import InForce
     from reconciler.model.recorded.failover import FailedOver
@@ -162,7 +162,7 @@ class Lookout:
 
     def _last_looks(self, flows: Sequence[Flow]) -> tuple[dict[str, LastLook | None], dict[str, AnabranchError]]:
         """Return when groups of flows were last looked at, and by target why that cannot be read."""
-        from reconciler.checkpoints.service.heartbeats import LastLooks
+        from reconciler.checkpoints.service.last_syncs import LastLooks
         from reconciler.state.journals.home import journals
 
         found: dict[str, LastLook | None] = {}

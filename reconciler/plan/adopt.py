@@ -76,6 +76,8 @@ def adopt_plan(
     observed: Observed,
     targets: Collection[str],
     only: Collection[str] = (),
+    *,
+    goes_on: bool = False,
 ) -> Plan:
     """Return the plan that takes over the topics that stand where copies would.
 
@@ -84,6 +86,7 @@ def adopt_plan(
         observed: the targets and the sources of the flows into them.
         targets: aliases of the target clusters to plan for.
         only: names of remote topics; empty means all.
+        goes_on: whether copies with records go on where their former copier ended; else their flow's start counts.
 
     Raises:
         Refused: AB425, a topic cannot be adopted; AB402 to AB410, it could not be a copy.
@@ -96,7 +99,7 @@ def adopt_plan(
     begun = [choice for one in found for choice in one.begun]
     desired = desired_of(begun, observed)
     refused = (
-        *(problem for one in found for problem in _against(topology, one, observed[one.alias])),
+        *(problem for one in found for problem in _against(topology, one, observed[one.alias], goes_on)),
         *impossible(part, observed, desired, targets),
     )
     faults = () if refused else tuple(impossible_demands(part, observed, begun, targets))
@@ -115,7 +118,7 @@ def adopt_plan(
                 steps=tuple(_steps(topics, observed[alias])),
                 not_started=tuple(not_started([choice for one in here for choice in one.begun])),
                 left_alone=tuple(_no_need(only, here, observed[alias])),
-                warnings=tuple(_told(one, topics) for one in here),
+                warnings=tuple(_told(one, topics, goes_on) for one in here),
             )
         )
     return Plan(topology.name, topology.digest, tuple(clusters))
@@ -132,7 +135,7 @@ def _found(topology: Topology, observed: Observed, targets: Collection[str]) -> 
             yield _Found(takers, existing)
 
 
-def _against(topology: Topology, found: _Found, target: ObservedCluster) -> Iterator[Problem]:
+def _against(topology: Topology, found: _Found, target: ObservedCluster, goes_on: bool) -> Iterator[Problem]:
     """Yield why a topic is not adopted."""
     where = f"{topology.clusters[target.alias].where}, topic {found.name}"
     record = target.owned.get(found.name)
@@ -155,7 +158,7 @@ def _against(topology: Topology, found: _Found, target: ObservedCluster) -> Iter
         if flow.offsets == "identical":
             message = f"{held}, and flow {flow.name} demands identical offsets, which only an empty topic can have"
             yield Problem("AB425", where, message, "let offsets be auto: they are translated then, or delete the topic")
-        elif not flow.start.moves(original):
+        elif not (goes_on or flow.start.moves(original)):
             message = f"{held}, and flow {flow.name} would copy {original} behind them from its first record on"
             remedy = (
                 "declare in the flow's start where its former copier ended, as in "
@@ -181,14 +184,18 @@ def _steps(topics: Sequence[DesiredTopic], target: ObservedCluster) -> Iterator[
         yield RecordOwnership(topic, found[topic.name].topic_id, "adopted")
 
 
-def _told(found: _Found, topics: Collection[DesiredTopic]) -> Notice:
+def _told(found: _Found, topics: Collection[DesiredTopic], goes_on: bool) -> Notice:
     """Return what becomes of the records of a topic, in words."""
     if found.is_empty:
         modes = {topic.offsets for topic in topics if topic.name == found.name}
         return Notice(found.name, f"is empty, and gets {' and '.join(sorted(modes)) or 'no'} offsets")
-    starts = sorted({f"{one.flow.name}: start {one.flow.start.at}" for one in found.choices})
+    starts = sorted({f"{one.flow.name}: {_begin(one, goes_on)}" for one in found.choices})
     what = f"its {found.existing.held:,} offsets stay, and records follow behind them with translated offsets"
     return Notice(found.name, f"{what} ({', '.join(starts)}): end whatever else writes there first")
+
+
+def _begin(choice: Choice, goes_on: bool) -> str:
+    return "where the former one ended" if goes_on else f"start {choice.flow.start.at}"
 
 
 def _no_need(only: Collection[str], found: Collection[_Found], target: ObservedCluster) -> Iterator[Notice]:

@@ -52,6 +52,11 @@ class DirectProvisioner:
     def prepare(self, plan: Plan) -> None:
         """Do nothing: whatever is planned can be asked of a cluster."""
 
+    def settle(self, plan: Plan) -> list[str]:
+        """Do nothing: no state is kept beside the clusters."""
+        del plan
+        return []
+
     def apply(self, plan: Plan) -> Outcome:
         """Carry out as much of the plan as can be, and return the result of every step.
 

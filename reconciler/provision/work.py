@@ -65,6 +65,16 @@ class Provisioner(Protocol):
             AnabranchError: nothing was changed, or nothing but topics of our own state.
         """
 
+    def settle(self, plan: Plan) -> list[str]:
+        """Bring what it keeps beside the clusters in line with them, wherever a plan that was carried out had no step.
+
+        Returns:
+            What was changed of it, a sentence each.
+
+        Raises:
+            AnabranchError: it cannot be brought in line; the clusters are as they were.
+        """
+
 
 class Work:
     """The steps of one cluster.

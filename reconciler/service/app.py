@@ -15,7 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from reconciler import __version__
 from reconciler.model.base.errors import Problem
 from reconciler.service import api, events, kip382, web
-from reconciler.service.context import Context, ServiceContext
+from reconciler.service.connect import routes as connect
+from reconciler.service.connect.declared import DeclaredHost
+from reconciler.service.context import AccessRules, Context, ServiceContext
 from reconciler.service.failures import RequestFailed, answers, failure, install
 
 _MOST_BYTES = 1_000_000
@@ -50,13 +52,16 @@ def application(context: ServiceContext, is_local: bool) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = context
+    app.state.access = AccessRules(context.tokens, context.audit)
     install(app)
     app.state.routers = [one.router for one in (api, events, kip382, web)]
     for router in app.state.routers:
         app.include_router(router)
+    connect.install(app, DeclaredHost(context))
+    app.state.routers.append(connect.router)
     app.mount("/page", web.files)
     _add_probes(app)
-    app.add_middleware(_Guard, is_local=is_local)
+    app.add_middleware(Guard, is_local=is_local)
     return app
 
 
@@ -80,7 +85,7 @@ def _add_probes(app: FastAPI) -> None:
         return Response(status_code=204)
 
 
-class _Guard:
+class Guard:
     """Refuses requests that a page of another site made a browser send, and adds headers to every answer."""
 
     def __init__(self, app: ASGIApp, is_local: bool) -> None:
@@ -88,6 +93,7 @@ class _Guard:
         self._is_local = is_local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

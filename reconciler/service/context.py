@@ -27,6 +27,19 @@ from reconciler.service.history import History
 _MOST_ANSWERS = 200
 
 
+@dataclass(frozen=True)
+class AccessRules:
+    """Which callers may do what, and where it is on record.
+
+    Attributes:
+        tokens: those that are accepted.
+        audit: where actions are recorded.
+    """
+
+    tokens: Tokens
+    audit: AuditLog
+
+
 @dataclass
 class ServiceContext:
     """One service.
@@ -167,13 +180,19 @@ async def context_of(request: Request) -> ServiceContext:
 Context = Annotated[ServiceContext, Depends(context_of)]
 
 
-async def reader_of(request: Request, context: Context) -> Caller:
+async def access_of(request: Request) -> AccessRules:
+    """Return the rules for callers."""
+    found: AccessRules = request.app.state.access
+    return found
+
+
+async def reader_of(request: Request, access: Annotated[AccessRules, Depends(access_of)]) -> Caller:
     """Return the caller.
 
     Raises:
         RequestFailed: 401, without a token, or with a wrong one.
     """
-    caller = context.tokens.caller(request.headers.get("authorization"))
+    caller = access.tokens.caller(request.headers.get("authorization"))
     if caller is None:
         has_one = "authorization" in request.headers
         message = "the token is wrong" if has_one else "a token is needed"
@@ -185,7 +204,7 @@ async def reader_of(request: Request, context: Context) -> Caller:
 Reader = Annotated[Caller, Depends(reader_of)]
 
 
-async def operator_of(request: Request, context: Context, caller: Reader) -> Caller:
+async def operator_of(request: Request, access: Annotated[AccessRules, Depends(access_of)], caller: Reader) -> Caller:
     """Return the caller of a change.
 
     Raises:
@@ -194,8 +213,8 @@ async def operator_of(request: Request, context: Context, caller: Reader) -> Cal
     if caller.role == "operate":
         return caller
     about = {"method": request.method, "path": request.url.path}
-    context.audit.write(caller.name, "refused", "AB733", about)
-    remedy = "use a token with the role operate" if context.tokens.are_needed else "start the service with --operate"
+    access.audit.write(caller.name, "refused", "AB733", about)
+    remedy = "use a token with the role operate" if access.tokens.are_needed else "start the service with --operate"
     problem = Problem("AB733", caller.name, "it may read, and change nothing", remedy)
     raise RequestFailed(HTTPStatus.FORBIDDEN, problem)
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from reconciler.convert.plugins import CHECKPOINTS, HEARTBEATS, MIRROR_PACKAGE, SOURCE
 from reconciler.metrics.exposition import OPENMETRICS, PLAIN, wants_openmetrics
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
@@ -24,12 +25,7 @@ from reconciler.service.context import Context, Operator, Reader, ServiceContext
 from reconciler.service.failures import RequestFailed, answers, no_such
 from reconciler.service.steering import SteeringAction, as_json, steer
 
-_SOURCE, _CHECKPOINT, _HEARTBEAT = CONNECTORS = (
-    "MirrorSourceConnector",
-    "MirrorCheckpointConnector",
-    "MirrorHeartbeatConnector",
-)
-_PACKAGE = "org.apache.kafka.connect.mirror"
+CONNECTORS = (SOURCE, CHECKPOINTS, HEARTBEATS)
 _STATES: Mapping[FlowState, str] = {
     "running": "RUNNING",
     "degraded": "RUNNING",
@@ -100,7 +96,7 @@ def get_route_metrics(source: Alias, target: Alias, request: Request, context: C
 def get_connectors(source: Alias, target: Alias, context: Context, _: Reader) -> list[str]:
     """Return the connectors of a route."""
     flows = _flows(context, source, target)
-    return [name for name in CONNECTORS if any(_has(flow, name) for flow in flows)]
+    return [name for name in CONNECTORS if any(has_connector(flow, name) for flow in flows)]
 
 
 @router.get(f"{_ROUTE}/connectors/{{connector}}/config", responses=answers(404))
@@ -108,7 +104,7 @@ def get_config(source: Alias, target: Alias, connector: Connector, context: Cont
     """Return what is declared of a connector, in MirrorMaker's words."""
     flows = _flows(context, source, target)
     _check(flows, connector)
-    return _config(flows[0], connector)
+    return config_of(flows[0], connector)
 
 
 @router.get(f"{_ROUTE}/connectors/{{connector}}/status", responses=answers(404, 503))
@@ -182,9 +178,9 @@ def _steer(
     context: ServiceContext, caller: Caller, action: SteeringAction, flows: list[Flow], connector: str
 ) -> list[dict[str, Any]]:
     _check(flows, connector)
-    if connector != _SOURCE and action != "restart":
-        message = f"{connector} has no state of its own: it goes with the flow's {_SOURCE}"
-        problem = Problem("AB738", connector, message, f"{action} {_SOURCE}")
+    if connector != SOURCE and action != "restart":
+        message = f"{connector} has no state of its own: it goes with the flow's {SOURCE}"
+        problem = Problem("AB738", connector, message, f"{action} {SOURCE}")
         raise RequestFailed(HTTPStatus.CONFLICT, problem)
     return [one for flow in flows if flow.enabled for one in as_json(steer(context, caller, action, flow.name, ()))]
 
@@ -200,14 +196,15 @@ def _flows(context: ServiceContext, source: str, target: str) -> list[Flow]:
     return flows
 
 
-def _has(flow: Flow, connector: str) -> bool:
-    if connector == _CHECKPOINT:
+def has_connector(flow: Flow, connector: str) -> bool:
+    """Return whether a flow does what a connector does."""
+    if connector == CHECKPOINTS:
         return bool(flow.groups.include)
-    return connector == _SOURCE or bool(flow.heartbeats or flow.groups.include)
+    return connector == SOURCE or bool(flow.heartbeats or flow.groups.include)
 
 
 def _check(flows: list[Flow], connector: str) -> None:
-    there = [name for name in CONNECTORS if any(_has(flow, name) for flow in flows)]
+    there = [name for name in CONNECTORS if any(has_connector(flow, name) for flow in flows)]
     if connector not in there:
         raise no_such(connector, "connector", there)
 
@@ -234,28 +231,29 @@ def _metrics(request: Request, context: ServiceContext, only: Mapping[str, str] 
     return StreamingResponse(pieces, media_type=OPENMETRICS if is_openmetrics else PLAIN)
 
 
-def _config(flow: Flow, connector: str) -> dict[str, str]:
+def config_of(flow: Flow, connector: str) -> dict[str, str]:
+    """Return what is declared of a connector of a flow, in MirrorMaker's words."""
     found = {
         "name": connector,
-        "connector.class": f"{_PACKAGE}.{connector}",
+        "connector.class": f"{MIRROR_PACKAGE}.{connector}",
         "source.cluster.alias": flow.source,
         "target.cluster.alias": flow.target,
         "enabled": "true" if flow.enabled else "false",
     }
-    if connector == _SOURCE:
+    if connector == SOURCE:
         found |= {
             "topics": ",".join(map(str, flow.topics.include)),
             "topics.exclude": ",".join(map(str, flow.topics.exclude)),
             "tasks.max": str(flow.tasks),
             "refresh.topics.interval.seconds": f"{flow.refresh_interval:g}",
         }
-    if connector == _CHECKPOINT:
+    if connector == CHECKPOINTS:
         found |= {
             "groups": ",".join(map(str, flow.groups.include)),
             "groups.exclude": ",".join(map(str, flow.groups.exclude)),
             "sync.group.offsets.enabled": "true" if flow.groups.sync_offsets else "false",
             "sync.group.offsets.interval.seconds": f"{flow.groups.interval:g}",
         }
-    if connector == _HEARTBEAT:
+    if connector == HEARTBEATS:
         found |= {"emit.heartbeats.interval.seconds": f"{flow.heartbeats or flow.groups.interval:g}"}
     return found

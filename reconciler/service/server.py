@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NamedTuple
 
 import uvicorn
+from fastapi import FastAPI
 
 from reconciler.metrics.server import ListenAddress
 from reconciler.model.base.errors import DeclaredInputError, EnvironmentFault, Problem
@@ -65,14 +66,7 @@ def serve(
         EnvironmentFault: AB739, certificate and key cannot be used.
         AnabranchError: a target refuses what no waiting mends, as a wrong password; one that is away is waited for.
     """
-    server = _Server(_config(context, address, tls), context.stopping)
-    try:
-        server.config.load()
-    except OSError as error:
-        # ssl.SSLError is one, too.
-        message = f"certificate and key cannot be used: {error.strerror or error}"
-        remedy = "give a certificate chain and its private key, both as PEM"
-        raise EnvironmentFault(Problem("AB739", str(tls.certificate if tls else ""), message, remedy)) from None
+    server = _Server(config_of(application(context, is_loopback(address.host)), tls), context.stopping)
     with listening(address) as listener:
         context.exporter.look_first()
         announce(f"{'https' if tls else 'http'}://{address.authority(listener.getsockname()[1])}")
@@ -83,9 +77,14 @@ def serve(
         reader.join()
 
 
-def _config(context: ServiceContext, address: ListenAddress, tls: TlsFiles | None) -> uvicorn.Config:
-    return uvicorn.Config(
-        application(context, is_loopback(address.host)),
+def config_of(app: FastAPI, tls: TlsFiles | None) -> uvicorn.Config:
+    """Return how an application is served.
+
+    Raises:
+        EnvironmentFault: AB739, certificate and key cannot be used.
+    """
+    config = uvicorn.Config(
+        app,
         # Its own log has a line for each request, which is no event; faults go through ours.
         log_config=None,
         access_log=False,
@@ -96,6 +95,14 @@ def _config(context: ServiceContext, address: ListenAddress, tls: TlsFiles | Non
         ssl_certfile=tls.certificate if tls else None,
         ssl_keyfile=tls.key if tls else None,
     )
+    try:
+        config.load()
+    except OSError as error:
+        # ssl.SSLError is one, too.
+        message = f"certificate and key cannot be used: {error.strerror or error}"
+        remedy = "give a certificate chain and its private key, both as PEM"
+        raise EnvironmentFault(Problem("AB739", str(tls.certificate if tls else ""), message, remedy)) from None
+    return config
 
 
 @contextlib.contextmanager

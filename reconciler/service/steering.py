@@ -48,8 +48,13 @@ def steer(
     return found
 
 
+def author(caller: Caller) -> str:
+    """Return the author of a change as journals have it: the caller, and the user that the service runs as."""
+    return f"{caller.name} through {user()}"
+
+
 def _tell(action: SteeringAction, caller: Caller, is_named: bool) -> Tell:
-    by = f"{caller.name} through {user()}"
+    by = author(caller)
 
     def tell(cluster: Cluster, topology: str, scopes: Sequence[PauseScope]) -> int:
         if action == "pause":

@@ -6,7 +6,6 @@ group whose positions were committed, by failover or by failback.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,10 +15,8 @@ from reconciler.model.base.shape import fits
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.recorded.failover import Cut, FailedOver
 from reconciler.model.recorded.placed import Placed
-from reconciler.state.confluent.faults import unreachable
 from reconciler.state.journals import following, records
 from reconciler.state.journals.encoding import Value
-from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Journal
 
@@ -38,13 +35,8 @@ class Failovers:
 
     def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
         self._journal = Journal(cluster, JournalPlace(topology, "owned"), timeout)
-        self._cluster = cluster
-        self._timeout = timeout
+        self._values = following.FollowedValues(cluster, self._journal, timeout)
         self._topology = topology
-        self._follower: Follower | None = None
-        self._values: dict[str, Value] = {}
-        # The offset behind what was written here last.
-        self._written = 0
 
     def current(self) -> dict[str, FailedOver]:
         """Return them by flow; only the first call waits for the cluster, later ones take in what has arrived.
@@ -55,20 +47,7 @@ class Failovers:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
-        if self._follower is None:
-            self._follower, self._values = following.begin(self._journal)
-        deadline = time.monotonic() + self._timeout
-        while (arrived := list(self._follower.poll(self._patience))) or self._patience:
-            if not arrived and time.monotonic() > deadline:
-                raise unreachable(self._cluster, f"{self._journal.where} does not show what was written to it")
-            following.take_in(self._values, arrived)
-        return failed_over(self._topology, self._values.values())
-
-    @property
-    def _patience(self) -> float:
-        """Seconds to wait for more to arrive: 0 where all records that this object has written were read."""
-        assert self._follower is not None, "it was made before"
-        return _PAUSE if self._follower.next_offset < self._written else 0.0
+        return failed_over(self._topology, self._values.current().values())
 
     def put(self, one: FailedOver) -> None:
         """Store the state of a flow and wait until it is stored. Its cuts are written first, so readers find them.
@@ -87,7 +66,9 @@ class Failovers:
         if cuts:
             self._journal.write_all(cuts)
         state = {"phase": one.phase, "since": one.since, "by": one.by}
-        self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", self._of(_FLOW, one.flow) | state)
+        self._values.written = self._journal.write(
+            f"{_FLOW}/{self._topology}/{one.flow}", self._of(_FLOW, one.flow) | state
+        )
 
     def put_moved(self, one: FailedOver, groups: Mapping[str, Placed]) -> None:
         """Store which positions of groups a failover has committed, and wait until it is stored.
@@ -107,13 +88,13 @@ class Failovers:
                 self._key_of_group(kind, one, group): of | {"group": group} | placed.to_json()
                 for group, placed in sorted(groups.items())
             }
-            self._written = self._journal.write_all(written)
+            self._values.written = self._journal.write_all(written)
 
     def forget_returned(self, one: FailedOver) -> None:
         """Remove the groups of an abandoned failback and wait until that is stored; errors are those of `put`."""
         if one.returned:
             keys = [self._key_of_group(_RETURNED, one, group) for group in sorted(one.returned)]
-            self._written = self._journal.write_all(dict.fromkeys(keys))
+            self._values.written = self._journal.write_all(dict.fromkeys(keys))
 
     def _key_of_group(self, kind: str, one: FailedOver, group: str) -> str:
         return f"{kind}/{self._topology}/{one.flow}/{group}"
@@ -121,12 +102,12 @@ class Failovers:
     def forget(self, one: FailedOver) -> None:
         """Remove the state of a flow and wait until that is stored; errors are those of `put`."""
         # The flow's record first: without it cuts have no meaning.
-        self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", None)
+        self._values.written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", None)
         keys = [f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}" for cut in one.cuts.values()]
         keys += [self._key_of_group(_MOVED, one, group) for group in sorted(one.moved)]
         keys += [self._key_of_group(_RETURNED, one, group) for group in sorted(one.returned)]
         if keys:
-            self._written = self._journal.write_all(dict.fromkeys(keys))
+            self._values.written = self._journal.write_all(dict.fromkeys(keys))
 
     def check_same(self, flow: str, seen: FailedOver | None) -> None:
         """Check that the state of a flow has not changed since it was read; the caller holds the lock.
@@ -143,8 +124,7 @@ class Failovers:
 
     def close(self) -> None:
         """Close the connection."""
-        if self._follower is not None:
-            self._follower.close()
+        self._values.close()
 
     def _of(self, kind: str, flow: str) -> Value:
         return {"kind": kind, "topology": self._topology, "flow": flow}

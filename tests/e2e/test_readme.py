@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
-LIMIT_SECONDS = 180
+LIMIT_SECONDS = 600
 # What the program shows of records that came in after the first 500: partition, offsets, records, latency.
 ROW = re.compile(r"us-east\.users\| +[012]\| +16[67]\| +\d+\| +\d+\| +\d+\|")
 

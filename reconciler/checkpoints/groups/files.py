@@ -15,6 +15,7 @@ from json import JSONDecoder
 from pathlib import Path
 from typing import Any, get_args
 
+from reconciler.checkpoints.groups import mirus_offsets
 from reconciler.model.base.errors import DeclaredInputError, Problem
 from reconciler.model.base.files import UnreadableFile, parse_json, read_text
 from reconciler.model.base.text import LONGEST_CELL, from_cell
@@ -51,8 +52,12 @@ class OffsetFile:
     problems: tuple[Problem, ...]
 
 
-def read_file(path: Path) -> OffsetFile:
+def read_file(path: Path, *, of_mirus: bool = False) -> OffsetFile:
     """Read a file: JSON where its name ends with `.json`, else CSV.
+
+    Args:
+        path: of the file.
+        of_mirus: whether Mirus' offset tool has printed it.
 
     Raises:
         DeclaredInputError: AB620, the file cannot be read, or is not laid out as an offset file is.
@@ -64,6 +69,11 @@ def read_file(path: Path) -> OffsetFile:
         raise _unusable(path, 0, f"cannot be read: {error.strerror}", "name a file that is there") from None
     except UnreadableFile as error:
         raise _unusable(path, 0, str(error), "write it with `anabranch offsets export`") from None
+    if of_mirus:
+        if (printed := mirus_offsets.rows_of(text)) is None:
+            message = "is not what Mirus' offset tool prints: connector, topic, partition and offset in each line"
+            raise _unusable(path, 1, message, "print it with mirus-offset-tool.sh --describe, as CSV or JSON")
+        return _understood(path, "flow", printed)
     rows, columns = _json_rows(path, text) if path.suffix.lower() == ".json" else _csv_rows(path, text)
     kind = _kind(path, columns)
     return _understood(path, kind, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -108,16 +109,23 @@ class RecordReader:
             TooManyRecords: they are more than `most`.
             AnabranchError: as `messages`.
         """
-        found: list[SeenRecord] = []
+        found = list(islice(self.records(topic, partition, first, end), most + 1))
+        if len(found) > most:
+            raise TooManyRecords
+        return found
+
+    def records(self, topic: str, partition: int, first: int, end: int | None = None) -> Iterator[SeenRecord]:
+        """Yield the records of a partition, from one offset up to another, or up to the end as it is now.
+
+        Raises:
+            AnabranchError: as `messages`.
+        """
         for message in self.messages(topic, partition, first, end):
             if message.error() is not None:
-                break
-            if len(found) == most:
-                raise TooManyRecords
+                return
             # Equal for equal records within this process.
             mark = hash((message.key(), message.value(), message.timestamp()[1]))
-            found.append(SeenRecord(message.offset() or 0, mark))
-        return found
+            yield SeenRecord(message.offset() or 0, mark)
 
     def first(self, topic: str, partition: int, offset: int, end: int | None = None) -> int | None:
         """Return the offset of the first record at or behind another, before `end`; None when there is none yet.

@@ -24,16 +24,19 @@ def render(
     datacenter: Annotated[
         str | None, typer.Option("--datacenter", metavar="NAME", help="Of this data centre alone.")
     ] = None,
+    helm: Annotated[
+        bool, typer.Option("--helm", help="Write a Helm chart for each data centre, with image and Secrets as values.")
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; end with 3 where DIR is not as it would be written.")
     ] = False,
 ) -> None:
     """Write the manifests of data centres of kind kubernetes. No cluster is connected to."""
-    if check and out is None:
-        message = "it needs a folder to look at"
+    if out is None and (check or helm):
+        message = "it needs a folder to look at" if check else "a chart is several files, and needs a folder for them"
         raise typer.BadParameter(message, param_hint="--out")
     try:
-        made = rendered(load_topology(files), datacenter)
+        made = rendered(load_topology(files), datacenter, as_chart=helm)
     except InvalidArgument as error:
         raise typer.BadParameter(error.message, param_hint="--datacenter" if datacenter else "FILE...") from None
     if out is None:

@@ -122,6 +122,7 @@ def import_(
         Path, typer.Option("--from", metavar="FILE", help="CSV or JSON (name ends with .json), as export writes it.")
     ],
     cluster: ClusterAlias = None,
+    of_mirus: Annotated[bool, typer.Option("--mirus", help="FILE is what Mirus' offset tool prints.")] = False,
     clamp: Clamp = False,
     create: Create = False,
     only_forward: OnlyForward = False,
@@ -136,7 +137,7 @@ def import_(
     manner = _Manner(dry_run, yes, output, only_forward)
     manner.check()
     topology, terms = load_topology(files), MoveTerms(clamp, create)
-    found = read_file(path)
+    found = read_file(path, of_mirus=of_mirus)
     if found.kind == "flow" and (cluster is not None or create):
         message = f"{path} holds positions of flows: they are at the flows' targets, and no group is made for them"
         raise typer.BadParameter(message, param_hint="--create" if create else "--cluster")

@@ -1,4 +1,4 @@
-"""Settings of MirrorMaker 2, Kafka Connect and Strimzi, and the field that stands for each here.
+"""Settings of MirrorMaker 2, Kafka Connect, Mirus and Strimzi, and the field that stands for each here.
 
 The one table: `violations` answers unknown fields by it, and docs/reference/topology.md is held to it by a test. A key
 is written without the prefixes that name the owner of the setting (`A.`, `A->B.`, `source.cluster.`, `consumer.`).
@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from reconciler.declare.documents.without_field import WITHOUT_FIELD
 from reconciler.declare.documents.words import either
 
 _PREFIX = re.compile(
@@ -41,6 +42,9 @@ def _security(*fields: str) -> Answer:
 _FIELDS: dict[str, Answer] = {
     "bootstrap.servers": Answer((f"{_CLUSTER}bootstrap",)),
     "client.rack": Answer((f"{_CLUSTER}rack",)),
+    "clusters": Answer(("clusters",)),
+    "source.cluster.alias": Answer(("from",)),
+    "target.cluster.alias": Answer(("to",)),
     **dict.fromkeys(
         (
             *("offset-syncs.topic.replication.factor", "checkpoints.topic.replication.factor"),
@@ -53,6 +57,7 @@ _FIELDS: dict[str, Answer] = {
     "topics.exclude": Answer(("topics.exclude",)),
     "topics.blacklist": Answer(("topics.exclude",)),
     "topics.whitelist": Answer(("topics.include",)),
+    "heartbeats.replication.enabled": Answer(("topics.include",), "flows take heartbeats where it names them"),
     "topic.filter.class": Answer(("topics.include", "topics.exclude")),
     "groups": Answer(("groups.include",)),
     "groups.exclude": Answer(("groups.exclude",)),
@@ -66,6 +71,7 @@ _FIELDS: dict[str, Answer] = {
     "replication.factor": Answer(("replication-factor",)),
     "tasks.max": Answer(("tasks",)),
     "topic.creation.enable": Answer(("create",)),
+    "topic.creation.groups": Answer(("replication-factor", "configs.set")),
     "refresh.topics.interval.seconds": Answer(("refresh-interval",)),
     "refresh.topics.enabled": Answer(("refresh-interval",), "`replicate --no-reconcile` discovers no new topics"),
     "sync.topic.configs.enabled": Answer(("configs.sync",)),
@@ -90,9 +96,17 @@ _FIELDS: dict[str, Answer] = {
     "batch.size": Answer(("batch-size",)),
     "linger.ms": Answer(("linger",)),
     "fetch.min.bytes": Answer(("linger",)),
-    "compression.type": Answer(("compression",)),
-    "compression.level": Answer(("compression",)),
-    "errors.deadletterqueue.topic.name": Answer(("dlq",)),
+    **dict.fromkeys(
+        (
+            *("compression.type", "compression.level", "compression.gzip.level", "compression.lz4.level"),
+            "compression.zstd.level",
+        ),
+        Answer(("compression",)),
+    ),
+    **dict.fromkeys(
+        ("errors.deadletterqueue.topic.name", "errors.tolerance"),
+        Answer(("dlq",), "without it a record that a target refuses parks its partition"),
+    ),
     "acks": Answer(("delivery",)),
     "enable.idempotence": Answer(("delivery",)),
     "transactional.id": Answer(("delivery",)),
@@ -128,7 +142,15 @@ _FIELDS: dict[str, Answer] = {
     "ssl.cipher.suites": _security("ciphers"),
     "sasl.mechanisms": _security("mechanism"),
     **dict.fromkeys(
-        ("sasl.login.callback.handler.class", "sasl.login.class", "sasl.oauthbearer.config"),
+        (
+            *("sasl.login.callback.handler.class", "sasl.login.class", "sasl.oauthbearer.config"),
+            *("sasl.oauthbearer.jwt.retriever.class", "sasl.oauthbearer.assertion.algorithm"),
+            *("sasl.oauthbearer.assertion.claim.aud", "sasl.oauthbearer.assertion.claim.exp.seconds"),
+            *("sasl.oauthbearer.assertion.claim.iss", "sasl.oauthbearer.assertion.claim.jti.include"),
+            *("sasl.oauthbearer.assertion.claim.nbf.seconds", "sasl.oauthbearer.assertion.claim.sub"),
+            *("sasl.oauthbearer.assertion.file", "sasl.oauthbearer.assertion.private.key.file"),
+            *("sasl.oauthbearer.assertion.private.key.passphrase", "sasl.oauthbearer.assertion.template.file"),
+        ),
         Answer((f"{_OAUTH}token-provider", f"{_OAUTH}token-provider-options")),
     ),
     "sasl.oauthbearer.extensions": Answer((f"{_OAUTH}extensions",)),
@@ -137,6 +159,15 @@ _FIELDS: dict[str, Answer] = {
     "sasl.oauthbearer.method": _security("oauth"),
     "sasl.kerberos.principal": _security("kerberos.principal"),
     "sasl.kerberos.keytab": _security("kerberos.keytab"),
+}
+# What Mirus calls the same.
+_MIRUS: dict[str, Answer] = {
+    "topics.regex": Answer(("topics.include",)),
+    "topics.regex.list": Answer(("topics.include",)),
+    "destination.topic.name.prefix": Answer(("policy.rules",)),
+    "destination.topic.name.suffix": Answer(("policy.rules",)),
+    "destination.bootstrap.servers": _FIELDS["bootstrap.servers"],
+    "monitor.poll.wait.ms": Answer(("refresh-interval",)),
 }
 # What Strimzi's resources call the same.
 _STRIMZI: dict[str, Answer] = {
@@ -153,95 +184,23 @@ _STRIMZI: dict[str, Answer] = {
     "authentication": _security("mechanism"),
     "tls": _security("ca"),
 }
-_WAITS = "the replicator waits and retries according to the brokers' errors"
-_BYTES = "records pass as bytes"
-# What nothing stands for, and why.
-_NOTHING: dict[str, str] = {
-    "offset-syncs.topic.location": "offset syncs are written to the target, with each commit",
-    "offset.lag.max": "offset syncs are written with each commit",
-    **dict.fromkeys(
-        (
-            *("config.storage.topic", "offset.storage.topic", "status.storage.topic"),
-            *("config.storage.replication.factor", "offset.storage.replication.factor"),
-            "status.storage.replication.factor",
-        ),
-        "no Connect is needed",
-    ),
-    "heartbeats.replication.enabled": "topics called heartbeats are taken where `topics` has them",
-    "replication.policy.internal.topic.separator.enabled": "internal topics have the separator in their names",
-    "use.incremental.alter.configs": "settings are always altered one by one",
-    "add.source.alias.to.metrics": "status has the flow's name in each of its lines",
-    "forwarding.admin.class": "topics are made by `apply`, and by `replicate` where it may",
-    "dedicated.mode.enable.internal.rest": "processes communicate through topics of the target",
-    **dict.fromkeys(("key.converter", "value.converter", "header.converter"), _BYTES),
-    **dict.fromkeys(("transforms", "predicates"), f"{_BYTES}; what changes records runs behind the copy"),
-    "consumer.group.id": "a flow's group is anabranch.TOPOLOGY.FLOW",
-    "group.id": "a flow's group is anabranch.TOPOLOGY.FLOW, and `start` of the flow sets where it begins",
-    "group.instance.id": "tasks share partitions by leases",
-    **dict.fromkeys(
-        (
-            *("retries", "retry.backoff.ms", "retry.backoff.max.ms", "delivery.timeout.ms", "max.block.ms"),
-            *("default.api.timeout.ms", "socket.connection.setup.timeout.ms"),
-            *("socket.connection.setup.timeout.max.ms", "metadata.max.idle.ms"),
-        ),
-        _WAITS,
-    ),
-    **dict.fromkeys(
-        ("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"),
-        "a task's lease has times of its own, as what it may write rests on them",
-    ),
-    **dict.fromkeys(
-        ("buffer.memory", "max.poll.records", "max.in.flight.requests.per.connection", "queued.max.messages.kbytes"),
-        "how much is on its way follows from the line and from fetch.max.bytes and max.request.size",
-    ),
-    **dict.fromkeys(
-        ("enable.auto.commit", "auto.commit.interval.ms", "allow.auto.create.topics", "exclude.internal.topics"),
-        "positions and topics are the replicator's own matter",
-    ),
-    **dict.fromkeys(
-        ("partition.assignment.strategy", "partitioner.class", "partitioner.ignore.keys", "interceptor.classes"),
-        "each record goes to the partition that it comes from, as it is",
-    ),
-    **dict.fromkeys(("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"), _BYTES),
-    "check.crcs": "checksums are always checked",
-    "client.dns.lookup": "all addresses of a name are tried",
-    **dict.fromkeys(
-        ("metrics.recording.level", "metrics.num.samples", "metrics.sample.window.ms", "metric.reporters"),
-        "figures are those of `status`",
-    ),
-    **dict.fromkeys(
-        (
-            *("security.providers", "ssl.provider", "ssl.engine.factory.class", "sasl.client.callback.handler.class"),
-            *("ssl.trustmanager.algorithm", "ssl.keymanager.algorithm", "ssl.secure.random.implementation"),
-        ),
-        "it is a class of Java's",
-    ),
-    **dict.fromkeys(
-        (
-            *("sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin"),
-            *("sasl.kerberos.ticket.renew.jitter", "sasl.kerberos.ticket.renew.window.factor"),
-            *("sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter"),
-            *("sasl.login.refresh.min.period.seconds", "sasl.login.refresh.buffer.seconds"),
-        ),
-        "tickets and tokens are renewed in time by themselves",
-    ),
-    **dict.fromkeys(
-        ("replicas", "resources", "jvmOptions", "autoRestart", "logging", "metricsConfig", "connectCluster"),
-        "it is a matter of what runs the processes",
-    ),
-}
 
 
-def answer(key: str) -> Answer | None:
+_WITH_FIELD = _FIELDS | _STRIMZI | _MIRUS
+
+
+def answer(key: str, *, behind_alias: bool = True) -> Answer | None:
     """Return what stands for a setting of MirrorMaker 2, Connect, Strimzi or a Java client; None where it is none.
 
     Args:
         key: as it is written, with the prefixes of clusters and clients or without.
+        behind_alias: whether any first word may be the alias of a cluster.
     """
-    for name in _without_prefixes(key):
-        if found := _FIELDS.get(name) or _STRIMZI.get(name):
+    names = _without_prefixes(key)
+    for name in names if behind_alias else names[:2]:
+        if found := _WITH_FIELD.get(name):
             return found
-        if why := _NOTHING.get(name):
+        if why := WITHOUT_FIELD.get(name):
             return Answer(why=why)
     return None
 
@@ -262,9 +221,9 @@ def said(fields: Sequence[str]) -> str:
 
 def fields() -> dict[str, tuple[str, ...]]:
     """Return the fields that stand for each setting."""
-    return {key: one.fields for key, one in (_FIELDS | _STRIMZI).items()}
+    return {key: one.fields for key, one in _WITH_FIELD.items()}
 
 
 def without_field() -> dict[str, str]:
     """Return why nothing stands for the other settings that are known."""
-    return dict(_NOTHING)
+    return dict(WITHOUT_FIELD)

@@ -25,7 +25,7 @@ _CONVERT = (
     "-nocerts -out key.pem"
 )
 # Called as fields of ours, which another remedy is for where they stand in the wrong place.
-_SAME_NAMES = frozenset(("clusters", "enabled", "groups", "topics"))
+_SAME_NAMES = frozenset(("clusters", "enabled", "groups", "name", "topics"))
 _POLICIES = {policy_type.mirrormaker_class: kind for kind, policy_type in TYPES.items()}
 NEEDED = frozenset((*PATTERN_KINDS, "from", "to", "name"))
 """The field that lists the flows."""

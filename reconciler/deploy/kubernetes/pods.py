@@ -33,6 +33,11 @@ class PodParts(NamedTuple):
     spark: str
 
 
+def secret_volumes(pods: KubernetesPods) -> list[tuple[str, tuple[str, str]]]:
+    """Return the name of each volume with a Secret, the folder where it is mounted, and the name of the Secret."""
+    return [(f"secret-{number}", mount) for number, mount in enumerate(pods.mounts, 1)]
+
+
 def variables(process: Process, pods: KubernetesPods) -> list[dict[str, Any]]:
     """Return the variables of a process: those that it names from the Secret, and where it may write."""
     from_secret = [
@@ -44,10 +49,7 @@ def variables(process: Process, pods: KubernetesPods) -> list[dict[str, Any]]:
 
 def mounts(pods: KubernetesPods) -> list[dict[str, Any]]:
     """Return where volumes are in a container."""
-    secrets = [
-        {"name": f"secret-{number}", "mountPath": path, "readOnly": True}
-        for number, (path, _) in enumerate(pods.mounts, 1)
-    ]
+    secrets = [{"name": name, "mountPath": path, "readOnly": True} for name, (path, _) in secret_volumes(pods)]
     return [
         {"name": "topology", "mountPath": TOPOLOGY, "readOnly": True},
         {"name": "state", "mountPath": STATE},
@@ -60,8 +62,8 @@ def volumes(parts: PodParts) -> list[dict[str, Any]]:
     """Return the volumes of a pod."""
     secrets = [
         # Readable for the group of the pod alone.
-        {"name": f"secret-{number}", "secret": {"secretName": secret, "defaultMode": 0o440}}
-        for number, (_, secret) in enumerate(parts.pods.mounts, 1)
+        {"name": name, "secret": {"secretName": secret, "defaultMode": 0o440}}
+        for name, (_, secret) in secret_volumes(parts.pods)
     ]
     return [
         {"name": "topology", "configMap": {"name": f"{parts.name}-topology"}},

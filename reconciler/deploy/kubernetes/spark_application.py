@@ -19,9 +19,9 @@ PROGRAM = "run.py"
 """Name of the program in the ConfigMap."""
 COPYING = "replicate"
 """The component of all pods that copy records."""
-_MEBIBYTE = 2**20
-# Of the JVM beside the process, which does nothing but start it.
-_HEAP = 256
+MEBIBYTE = 2**20
+HEAP_MEBIBYTES = 256
+"""Heap of the JVM beside the process, which does nothing but start it."""
 # Spark finds the container that it adds to by its name.
 _CONTAINER = "spark-kubernetes-driver"
 _RESTART = {
@@ -71,8 +71,8 @@ def _conf(process: Process, pods: KubernetesPods, account: str) -> dict[str, str
         "spark.kubernetes.authenticate.driver.serviceAccountName": account,
         "spark.kubernetes.driver.request.cores": cores,
         "spark.kubernetes.driver.limit.cores": cores,
-        "spark.driver.memory": f"{_HEAP}m",
-        "spark.driver.memoryOverhead": f"{pods.memory // _MEBIBYTE - _HEAP}m",
+        "spark.driver.memory": f"{HEAP_MEBIBYTES}m",
+        "spark.driver.memoryOverhead": f"{pods.memory // MEBIBYTE - HEAP_MEBIBYTES}m",
         "spark.pyspark.python": process.python,
         "spark.pyspark.driver.python": process.python,
         "spark.ui.enabled": "false",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from reconciler.checkpoints.groups.groups import Groups
-from reconciler.checkpoints.service.heartbeats import LastLooks
+from reconciler.checkpoints.service.last_syncs import LastLooks
 from reconciler.failover.groups import group_positions
 from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.declared.flow import Flow

@@ -1,4 +1,4 @@
-"""Java's properties files, as far as one value is looked up in them.
+"""Java's properties files: all entries with their lines, or one value.
 
 As `java.util.Properties.load` reads them, which is how Kafka's tools read theirs.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 _BLANKS = " \t\f"
 _COMMENT = ("#", "!")
@@ -17,6 +18,20 @@ _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
+class Entry(NamedTuple):
+    """An entry of a properties file.
+
+    Attributes:
+        key: unescaped, as the value is.
+        value: may be empty.
+        line: at which it begins, from 1.
+    """
+
+    key: str
+    value: str
+    line: int
+
+
 def value(text: str, key: str) -> str | None:
     """Return the value of a key; the last one where it has several, None where it has none.
 
@@ -25,30 +40,37 @@ def value(text: str, key: str) -> str | None:
         key: whose.
     """
     found = None
-    for line in _lines(text):
-        begin = _KEY.match(line)
-        name = begin[0] if begin else ""
-        if _unescaped(name) == key:
-            rest = line[len(name) :]
-            separator = _SEPARATOR.match(rest)
-            found = _unescaped(rest[separator.end() if separator else 0 :])
+    for entry in entries(text):
+        if entry.key == key:
+            found = entry.value
     return found
 
 
-def _lines(text: str) -> Iterator[str]:
+def entries(text: str) -> Iterator[Entry]:
+    """Yield every entry, in the order of the file; where a key has several, the last one counts."""
+    for number, line in _lines(text):
+        begin = _KEY.match(line)
+        name = begin[0] if begin else ""
+        rest = line[len(name) :]
+        separator = _SEPARATOR.match(rest)
+        yield Entry(_unescaped(name), _unescaped(rest[separator.end() if separator else 0 :]), number)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield what Java calls logical lines: without comments, and with what a backslash at the end goes on with."""
-    held = ""
-    for natural in re.split(r"\r\n|\r|\n", text):
+    held, began = "", 0
+    for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = natural.lstrip(_BLANKS)
         if not held and (not line or line.startswith(_COMMENT)):
             continue
+        began = began or number
         if (len(line) - len(line.rstrip("\\"))) % 2:
             held += line[:-1]
             continue
-        yield held + line
-        held = ""
+        yield began, held + line
+        held, began = "", 0
     if held:
-        yield held
+        yield began, held
 
 
 def _unescaped(text: str) -> str:

@@ -107,3 +107,8 @@ def checkpoints_topic(source: str, separator: str = DEFAULT_SEPARATOR) -> str:
             `replication.policy.internal.topic.separator.enabled` is false.
     """
     return separator.join((source, *CHECKPOINTS_SUFFIX))
+
+
+def connect_offsets_topic(source: str) -> str:
+    """Return the topic at a target in which a dedicated MirrorMaker 2 keeps the offsets of its Kafka Connect."""
+    return f"mm2-offsets.{source}.internal"

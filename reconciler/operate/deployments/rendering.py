@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from reconciler import __version__
 from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.base.files import UnreadableFile, read_text
 from reconciler.model.declared.datacenter import DataCenter
@@ -15,15 +16,16 @@ from reconciler.operate.targets import InvalidArgument
 
 HEADER = "# Written by `anabranch render`. Change the topology file, and render again.\n"
 Rendered = Mapping[str, Mapping[str, str]]
-"""By data centre, the text of each file by its name."""
+"""By data centre, the text of each file by its path."""
 
 
-def rendered(topology: Topology, datacenter: str | None = None) -> Rendered:
+def rendered(topology: Topology, datacenter: str | None = None, *, as_chart: bool = False) -> Rendered:
     """Return the manifests of a topology.
 
     Args:
         topology: what is declared.
         datacenter: name of the only data centre to return those of.
+        as_chart: whether each data centre is a Helm chart.
 
     Raises:
         InvalidArgument: `datacenter`, there are no manifests of it, or of any data centre.
@@ -40,7 +42,7 @@ def rendered(topology: Topology, datacenter: str | None = None) -> Rendered:
         raise InvalidArgument(message, "datacenter")
     made, problems = {}, []
     for one in chosen:
-        texts, found = _of_datacenter(topology, one)
+        texts, found = _of_datacenter(topology, one, as_chart)
         made[one.name] = texts
         problems += found
     if problems:
@@ -48,9 +50,10 @@ def rendered(topology: Topology, datacenter: str | None = None) -> Rendered:
     return made
 
 
-def _of_datacenter(topology: Topology, datacenter: DataCenter) -> tuple[dict[str, str], list[Problem]]:
+def _of_datacenter(topology: Topology, datacenter: DataCenter, as_chart: bool) -> tuple[dict[str, str], list[Problem]]:
     """Return the texts of a data centre, and what stands against them."""
     from reconciler.declare.rewrite import yaml_text
+    from reconciler.deploy.kubernetes.chart import chart
     from reconciler.deploy.kubernetes.manifests import manifests, objections
     from reconciler.deploy.kubernetes.names import label
     from reconciler.deploy.kubernetes.pods import PodParts
@@ -70,7 +73,12 @@ def _of_datacenter(topology: Topology, datacenter: DataCenter) -> tuple[dict[str
         for message in objections(parts, processes, topology.files, paths)
     ]
     made = manifests(parts, processes, topology.files)
-    return {name: HEADER + "---\n".join(map(yaml_text, objects)) for name, objects in made.items()}, problems
+    if as_chart:
+        # Build metadata, by which one chart follows another although the version of Anabranch is the same.
+        texts = chart(parts, f"{__version__}+{topology.digest[:12]}", made, yaml_text)
+    else:
+        texts = {name: "---\n".join(map(yaml_text, objects)) for name, objects in made.items()}
+    return {name: HEADER + text for name, text in texts.items()}, problems
 
 
 def as_one(made: Rendered) -> str:
@@ -112,6 +120,7 @@ def write(made: Rendered, folder: Path) -> None:
             place.mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
                 if there.get(name) != text:
+                    (place / name).parent.mkdir(exist_ok=True)
                     (place / name).write_text(text, encoding="utf-8")
             for name in there.keys() - files.keys():
                 (place / name).unlink()
@@ -122,9 +131,9 @@ def write(made: Rendered, folder: Path) -> None:
 def _written(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield name and text of what an earlier rendering has left in a folder."""
     try:
-        for path in sorted(folder.glob("*.yaml")):
+        for path in sorted([*folder.glob("*.yaml"), *folder.glob("templates/*.yaml")]):
             if (text := read_text(path)).startswith(HEADER):
-                yield path.name, text
+                yield path.relative_to(folder).as_posix(), text
     except (OSError, UnreadableFile) as error:
         raise _unusable(folder, f"cannot be read: {error}") from None
 

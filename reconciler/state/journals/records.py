@@ -34,6 +34,7 @@ from reconciler.model.base.shape import (
 )
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.recorded.capabilities import Capabilities
+from reconciler.model.recorded.connector import ConnectorRecord
 from reconciler.model.recorded.declaration import DeclarationHistory
 from reconciler.model.recorded.failover import PHASES, Cut
 from reconciler.model.recorded.ownership import OwnedTopic
@@ -131,6 +132,12 @@ def _topic(key: str, value: Value) -> None:
         raise Misfit(message)
 
 
+def _connector(key: str, value: Value) -> None:
+    if key != f"connector/{ConnectorRecord.from_json(value).name}":
+        message = "a record of a connector under the key of another one"
+        raise Misfit(message)
+
+
 def _of_flow(read: Callable[[Value], Any]) -> Callable[[str, Value], None]:
     """Return the check of a record of a flow: its topology and its flow are in its key as well."""
 
@@ -163,4 +170,5 @@ _KINDS: dict[str, Callable[[str, Value], Any]] = {
     BEAT: lambda _, value: fields(value, {"count": COUNT}),
     "probe": lambda _, value: Capabilities.from_json(value),
     "rebuild": _rebuilt,
+    "connector": _connector,
 }

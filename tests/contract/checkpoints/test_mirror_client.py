@@ -243,7 +243,7 @@ def run(program: str, folder: Path) -> str:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert ended.returncode == 0, (ended.stdout, ended.stderr)

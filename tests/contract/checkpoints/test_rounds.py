@@ -39,7 +39,7 @@ from tests.support.replicator.copying import REMOTE, all_running, copy, fill, lo
 from tests.support.replicator.translated import assert_translated, committed, runs_of
 from tests.support.waiting import eventually
 
-SECONDS = 60.0
+SECONDS = 300.0
 RECORDS = 100
 
 

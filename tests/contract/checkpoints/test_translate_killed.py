@@ -27,7 +27,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from tests.conftest import MakeClusters
 from tests.support.clusters.kafka import ANSWER_SECONDS, admin, create, declared, delete_records, set_config
 from tests.support.replicator.all_kinds import EAGER, KINDS, SECONDS
-from tests.support.replicator.copying import REMOTE, Running, all_running, spec_of
+from tests.support.replicator.copying import REMOTE, Running, spec_of
 from tests.support.replicator.growing import COMPACTED_KINDS, PARTITIONS, Growing, Pair
 from tests.support.replicator.killed import Killed, Log, bounds
 from tests.support.replicator.translated import committed
@@ -102,12 +102,12 @@ class Flows:
             with Running(another(spec)) as copying:
                 for _ in range(3):
                     self.growing.write()
-                    assert all_running(copying.settled_again(PATIENCE).partitions)
+                    copying.settled_again(PATIENCE, running=True)
         self.growing.compact(self.specs["identical"].source)
         self.growing.abort_last()
         for spec in self.specs.values():
             with Running(another(spec)) as copying:
-                assert all_running(copying.settled_again(PATIENCE).partitions)
+                copying.settled_again(PATIENCE, running=True)
 
     def truth(self, mode: OffsetsMode) -> Truth:
         kinds = (kind for kind in KINDS for _ in range(PARTITIONS))

@@ -18,7 +18,7 @@ from reconciler.checkpoints.mirrormaker.formats import (
     heartbeat_value,
 )
 from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
-from reconciler.checkpoints.service.heartbeats import LastLooks
+from reconciler.checkpoints.service.last_syncs import LastLooks
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.cluster import Cluster

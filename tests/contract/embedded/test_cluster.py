@@ -21,7 +21,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, jars
 from reconciler.embedded.ports import PORTS, PortLease
 from reconciler.model.base.errors import EnvironmentFault
 
-ANSWER_SECONDS = 30
+ANSWER_SECONDS = 120
 # A killed broker may register again once its session has timed out: sooner here than by default.
 QUICK_RETURN = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
 

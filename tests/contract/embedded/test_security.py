@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 
-ANSWER_SECONDS = 30
+ANSWER_SECONDS = 120
 # Every character that JAAS or a properties file gives a meaning to.
 ODD_PASSWORD = 'pa"ss\\word = #1; \u00e9\u6f22'
 USERS = {"admin": "admin-secret", "alice": ODD_PASSWORD}

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic, PartitionMetadata
 
 from reconciler.cli import failback as failbacks
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from tests.conftest import MakeClusters
 from tests.support.clusters.consumers import leave_behind, offsets_of
-from tests.support.clusters.kafka import admin, declared, wait_until_seen
+from tests.support.clusters.kafka import admin, declared, metadata, wait_until_seen
 from tests.support.commands.failing_over import MOSTLY_TRANSLATED, Pair, copy_back, named, read_from, write
 from tests.support.replicator.copying import SECONDS, fill, log_end
 
@@ -25,13 +24,8 @@ UNCLEAN = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
 def await_partition(cluster: EmbeddedCluster, topic: str, until: Callable[[PartitionMetadata], bool]) -> int:
     """Wait until it holds for partition 0; return who leads it."""
     deadline = time.monotonic() + SECONDS
-    client = admin(cluster)
     while time.monotonic() < deadline:
-        try:
-            one = client.list_topics(topic, timeout=5).topics[topic].partitions.get(0)
-        except KafkaException:
-            # A client may hang on to a node that was killed.
-            client, one = admin(cluster), None
+        one = metadata(cluster, topic).topics[topic].partitions.get(0)
         if one is not None and one.error is None and until(one):
             return int(one.leader)
         time.sleep(0.1)
@@ -72,7 +66,7 @@ def pair(
     (east,) = make_clusters("three", options=ClusterOptions(nodes=3, overrides=QUICK_RETURN))
     topic = topic_name[-60:].strip("-")
     client = admin(east)
-    client.create_topics([NewTopic(topic, 2, replica_assignment=[[1, 2], [1, 2]], config=UNCLEAN)])[topic].result(60)
+    client.create_topics([NewTopic(topic, 2, replica_assignment=[[1, 2], [1, 2]], config=UNCLEAN)])[topic].result(300)
     wait_until_seen(client, topic, 2)
     return Pair((east, target_cluster), topic, request.param, tmp_path, capsys, made=True)
 

@@ -51,7 +51,7 @@ def test_positions_stay_where_nothing_came(make: MakePair) -> None:
     # The cut remembers what the group has lost, as a week after nobody was in it.
     assert pair.over("--yes").code == 0
     client, group = admin(pair.west), lease_group(pair.name, "over")
-    client.delete_consumer_groups([group])[group].result(60)
+    client.delete_consumer_groups([group])[group].result(300)
     write(pair.west, pair.topic, named("new", 10))
     assert (positions(pair), pair.back("--yes").code) == ({}, 0)
     after = positions(pair)

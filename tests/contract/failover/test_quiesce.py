@@ -17,7 +17,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.failover.logs.quiesce import Quiesce
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import lease_group, transactional_prefix
-from tests.support.clusters.kafka import admin, declared, wait_until_seen
+from tests.support.clusters.kafka import admin, declared, metadata, wait_until_seen
 from tests.support.commands.failing_over import MakePair, Pair, ends_of, write
 
 SECONDS = 300.0
@@ -43,7 +43,7 @@ def test_what_stands_at_a_leader_alone_is_waited_for(
     wait_until_seen(client, topic_name, 1)
     deadline = time.monotonic() + SECONDS
     # A broker that was not quite up when the topic was made is in sync later: until then nobody waits for it.
-    while len((partition := client.list_topics(topic_name, timeout=SECONDS).topics[topic_name].partitions[0]).isrs) < 3:
+    while len((partition := metadata(cluster, topic_name).topics[topic_name].partitions[0]).isrs) < 3:
         assert time.monotonic() < deadline
     leader = partition.leader
     producer = Producer(cluster.client_config() | {"acks": 1, "log_level": "2"})

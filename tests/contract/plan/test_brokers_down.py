@@ -25,7 +25,7 @@ from reconciler.replicator.gaps.probe import check
 from reconciler.state import syncs
 from reconciler.state.journals.topics import own
 from tests.conftest import MakeClusters
-from tests.support.clusters.kafka import admin, create, declared
+from tests.support.clusters.kafka import create, declared, metadata
 from tests.support.waiting import eventually
 
 SOURCE, TARGET = "north", "south"
@@ -35,7 +35,7 @@ QUICK = {"default.replication.factor": "2", "broker.session.timeout.ms": "2000",
 
 
 def replicas(cluster: EmbeddedCluster) -> dict[str, set[int]]:
-    topics = admin(cluster).list_topics(timeout=SECONDS).topics
+    topics = metadata(cluster).topics
     return {name: {len(one.replicas) for one in topic.partitions.values()} for name, topic in topics.items()}
 
 
@@ -43,10 +43,7 @@ def replicas(cluster: EmbeddedCluster) -> dict[str, set[int]]:
 def one_down(make_clusters: MakeClusters) -> EmbeddedCluster:
     (three,) = make_clusters("three", options=ClusterOptions(nodes=3, overrides=QUICK))
     three.kill_broker(3)
-    client = admin(three)
-    eventually(
-        "broker 3 is not listed", lambda: client.list_topics(timeout=SECONDS).brokers, lambda found: 3 not in found
-    )
+    eventually("broker 3 is not listed", lambda: metadata(three).brokers, lambda found: 3 not in found)
     return three
 
 

@@ -31,7 +31,11 @@ from tests.support.clusters.kafka import (
 from tests.support.provision.provisioning import TARGET, Way, make_way, plan_of, write
 from tests.support.security.acls import revoke
 
-WAYS = ["direct", "stand-in", pytest.param("pulumi", marks=pytest.mark.pulumi)]
+WAYS = [
+    "direct",
+    pytest.param("stand-in", marks=pytest.mark.long),
+    pytest.param("pulumi", marks=pytest.mark.pulumi),
+]
 
 
 @pytest.fixture(params=WAYS)

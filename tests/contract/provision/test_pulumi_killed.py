@@ -41,6 +41,7 @@ def test_a_killed_up_is_finished_by_the_next_apply(
     assert plan_of(load((file,))).changes_nothing
 
 
+@pytest.mark.long
 def test_a_pulumi_that_is_killed_before_anything_is_done_hides_nothing(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_pulumi_that_is_killed_before_anything_is_done_hides_nothing(
     assert fake_pulumi.commands(way.home, "cancel") == [["cancel", "--yes", "--stack", STACK]]
 
 
+@pytest.mark.long
 def test_a_change_that_was_made_and_could_not_be_seen_is_no_dead_end(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

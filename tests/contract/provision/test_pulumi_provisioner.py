@@ -61,6 +61,7 @@ def test_what_direct_made_is_imported_and_then_changed(
     assert plan_of(topology).changes_nothing
 
 
+@pytest.mark.long
 def test_what_direct_let_grow_since_is_no_trouble(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
@@ -75,6 +76,7 @@ def test_what_direct_let_grow_since_is_no_trouble(
     assert plan_of(topology).changes_nothing
 
 
+@pytest.mark.long
 def test_a_topic_that_pulumi_cannot_make_stops_no_other(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +149,7 @@ def test_what_the_program_complains_of_is_told(
         PulumiProvisioner(topology, (file,), way.project).apply(plan)
 
 
+@pytest.mark.long
 def test_what_no_step_says_is_refused(way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str) -> None:
     create(source_cluster, topic_name)
     way.apply(file)
@@ -201,6 +204,7 @@ flows:
 """
 
 
+@pytest.mark.long
 def test_a_part_of_a_data_centre_is_refused(
     way: Way, tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
@@ -214,6 +218,7 @@ def test_a_part_of_a_data_centre_is_refused(
     assert held(way) == [f"south/north.{topic_name}", f"west/north-to-west-{topic_name}"]
 
 
+@pytest.mark.long
 def test_each_data_centre_has_a_stack_of_its_own(
     way: Way, tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
@@ -293,6 +298,7 @@ def test_a_topic_crosses_two_hops_in_one_apply(
     assert plan_of(load((file,))).changes_nothing
 
 
+@pytest.mark.long
 def test_the_stack_of_another_topology_is_left_alone(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str
 ) -> None:

@@ -82,6 +82,7 @@ def test_the_password_is_nowhere_but_in_its_variable(
     assert PASSWORD not in "".join(capfd.readouterr())
 
 
+@pytest.mark.long
 def test_variables_of_the_provider_are_kept_from_it(
     way: Way, behind_passwords: Path, secured: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +108,7 @@ def readers(broker: EmbeddedCluster, topic: str) -> set[str]:
     return {one.host for one in found if one.name == topic}
 
 
+@pytest.mark.long
 def test_an_acl_that_another_topology_granted_too_is_forgotten_and_stays(
     way: Way, behind_passwords: Path, secured: EmbeddedCluster, topic_name: str
 ) -> None:
@@ -132,6 +134,7 @@ def test_an_acl_that_another_topology_granted_too_is_forgotten_and_stays(
     assert plan_of(topology).changes_nothing
 
 
+@pytest.mark.long
 def test_an_acl_that_direct_granted_is_revoked_though_the_stack_does_not_know_it(
     way: Way, behind_passwords: Path, secured: EmbeddedCluster, topic_name: str
 ) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from reconciler import operate
@@ -92,6 +93,7 @@ def every_state(file: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_each_state_is_told(
     tmp_path: Path,
     source_cluster: EmbeddedCluster,

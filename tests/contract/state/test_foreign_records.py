@@ -16,7 +16,7 @@ from kafka import KafkaProducer
 from reconciler import declare
 from reconciler.checkpoints.mirrormaker.formats import Checkpoint
 from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
-from reconciler.checkpoints.service.heartbeats import LastLooks
+from reconciler.checkpoints.service.last_syncs import LastLooks
 from reconciler.checkpoints.translation.history import SyncHistory
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster

@@ -80,6 +80,7 @@ def test_the_commands_of_its_page(
     assert project.is_ours(folder)
 
 
+@pytest.mark.long
 def test_auto_takes_pulumi_where_its_command_and_a_project_are(
     topology: Path, folder: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,3 +157,53 @@ def test_exit_codes_before_anything_is_done(
     monkeypatch.setenv("PATH", "/nowhere")
     missing = anabranch(*command, "--pulumi-dir", folder)
     assert (missing.code, "use --provisioner direct" in missing.stderr, "[AB370]" in missing.stderr) == (1, True, True)
+
+
+def preview(folder: Path) -> int:
+    """Run `pulumi preview` by hand, and return its exit code."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = ["pulumi", "preview", "--stack", "dc2"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode
+
+
+@pytest.mark.long
+def test_an_apply_with_nothing_to_do_brings_a_stack_in_line(
+    topology: Path, folder: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    for end in ("a", "b"):
+        create(source_cluster, f"{topic_name}-{end}")
+    by_pulumi = ("apply", topology, "--yes", "--provisioner", "pulumi", "--pulumi-dir", folder)
+    directly = ("apply", topology, "--yes", "--provisioner", "direct")
+    assert (anabranch(*by_pulumi).code, preview(folder)) == (0, 0)
+    # Nothing that is right is touched.
+    applied = anabranch(*by_pulumi)
+    assert (applied.code, applied.stderr, ups(folder)) == (0, "", 1)
+
+    whole = topology.read_text()
+    topology.write_text(whole.replace('.*"]', f'.*"], exclude: ["{topic_name}-b"]'))
+    assert anabranch(*directly, "--allow-delete", "topic=1").code == 0
+    assert preview(folder) != 0, "the stack has a topic that is protected, and not declared any more"
+    applied = anabranch(*by_pulumi)
+    assert (applied.code, "Nothing to do" in applied.stdout) == (0, True)
+    assert "Pulumi stack dc2 was brought in line with its clusters: 1 forgotten" in applied.stderr
+    assert (preview(folder), ups(folder)) == (0, 1)
+
+    topology.write_text(whole)
+    assert anabranch(*directly).code == 0
+    applied = anabranch(*by_pulumi)
+    assert "Pulumi stack dc2 was brought in line with its clusters: 1 added" in applied.stderr
+    stack = fake_pulumi.saved(folder.parent / "home", "dc2")["deployment"]["resources"]
+    assert f"us-east.{topic_name}-b" in {one["id"] for one in stack}
+    assert (anabranch(*by_pulumi).stderr, preview(folder), ups(folder)) == ("", 0, 2)
+
+
+@pytest.mark.long
+def test_a_stack_that_cannot_be_brought_in_line_is_a_warning(
+    topology: Path, folder: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(source_cluster, topic_name)
+    command = ("apply", topology, "--yes", "--provisioner", "pulumi", "--pulumi-dir", folder)
+    assert anabranch(*command).code == 0
+    monkeypatch.setenv("FAKE_PULUMI_FAIL", json.dumps({"stack export": [3, "it said so"]}))
+    applied = anabranch(*command)
+    assert (applied.code, "[AB371]" in applied.stderr, "it said so" in applied.stderr) == (0, True, True)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 CHANGES, REFUSED = 3, 4
 ME = f"{getpass.getuser()}@{socket.gethostname()}"
-STOP_SECONDS = 90
+STOP_SECONDS = 400
 
 FILE = """\
 version: 1

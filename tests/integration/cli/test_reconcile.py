@@ -12,7 +12,7 @@ from tests.support.clusters.kafka import create, grow, names, partitions, set_co
 from tests.support.commands.command import COMMAND, anabranch
 
 REFUSED = 4
-SECONDS = 60
+SECONDS = 300
 FILE = """\
 version: 1
 name: {name}

@@ -199,7 +199,7 @@ def test_a_plan_after_an_apply_is_empty_whatever_is_set_on_originals(
 def topic_config_keys(broker: EmbeddedCluster, topic: str) -> set[str]:
     client = admin(broker)
     (described,) = client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
-    return set(described.result(30))
+    return set(described.result(120))
 
 
 def test_a_data_centre_plans_for_itself_without_what_it_does_not_need(file: Path, clusters: Clusters) -> None:

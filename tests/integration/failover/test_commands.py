@@ -27,8 +27,8 @@ from tests.support.replicator.replicating import Replicator, wait_until_copying
 
 pytestmark = pytest.mark.spark
 
-SECONDS = 120
-STOP_SECONDS = 90
+SECONDS = 600
+STOP_SECONDS = 400
 PARTITIONS = 3
 BEFORE, NEW = 6_000, 10_000
 REFUSED = 4

@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.spark
 
-STOP_SECONDS = 90
+STOP_SECONDS = 400
 RECORDS = 200
 FILE = """\
 version: 1

@@ -88,7 +88,7 @@ def test_they_go_on_where_they_were(
             rounds += 2
             wait_until_copying(target, running, time.time())
             running.terminate()
-            assert running.wait(90) == 0, running.said()
+            assert running.wait(400) == 0, running.said()
         finally:
             running.end()
         time.sleep(IDLE_SECONDS)

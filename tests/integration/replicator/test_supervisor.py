@@ -19,7 +19,7 @@ from tests.support.replicator.replicating import Replicator, wait_until_copying
 
 pytestmark = pytest.mark.spark
 
-SECONDS = 180.0
+SECONDS = 400.0
 PARTITIONS = 4
 DECLARATION = """\
 version: 1

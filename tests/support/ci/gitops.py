@@ -87,7 +87,7 @@ class Job:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)

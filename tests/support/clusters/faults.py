@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from confluent_kafka import TopicCollection
+from confluent_kafka import TopicCollection, TopicPartitionInfo
 from kafka.admin import KafkaAdminClient
 from kafka.errors import PreferredLeaderNotAvailableError
 from kafka.structs import TopicPartition
 
 from reconciler.embedded import EmbeddedCluster
-from tests.support.clusters.kafka import admin
+from tests.support.clusters.kafka import admin, metadata, settled
 from tests.support.clusters.scene import SECONDS, USERS, Scene
 from tests.support.replicator.replicating import Replicator, wait_until_some_copied
 
@@ -166,7 +166,7 @@ def coordinators_restarted(scene: Scene, _chance: random.Random) -> None:
     cluster = scene.clusters["target"]
     for _ in range(10):
         for topic in ("__consumer_offsets", "__transaction_state"):
-            described = admin(cluster).list_topics(topic, timeout=30).topics[topic].partitions
+            described = metadata(cluster, topic).topics[topic].partitions
             node = described[0].leader
             cluster.stop_broker(node)
             cluster.start_broker(node)
@@ -212,11 +212,15 @@ def _kill(cluster: EmbeddedCluster, node: int) -> None:
 def _await_replicas(cluster: EmbeddedCluster) -> None:
     """Wait until every partition has all its replicas in sync: the next fault must not be one too many."""
     deadline = time.monotonic() + SECONDS
-    client = admin(cluster)
-    while True:
+
+    def rows_now() -> list[TopicPartitionInfo]:
+        client = admin(cluster)
         topics = client.list_topics(timeout=30).topics
         described = client.describe_topics(TopicCollection(list(topics))).values()
-        rows = [row for one in described for row in one.result(30).partitions]
+        return [row for one in described for row in one.result(120).partitions]
+
+    while True:
+        rows = settled(rows_now)
         if all(row.leader is not None and len(row.isr) == len(row.replicas) for row in rows):
             return
         assert time.monotonic() < deadline, "some replicas never come back"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
-from confluent_kafka import TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -13,6 +14,7 @@ from confluent_kafka.admin import (
     AclPermissionType,
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -25,13 +27,32 @@ from confluent_kafka.admin import (
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
-from tests.support.waiting import eventually
+from tests.support.waiting import DEADLINE_SECONDS, eventually
 
-ANSWER_SECONDS = 30
+ANSWER_SECONDS = 120
 ANY_ACL = AclBindingFilter(
     ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
 )
-VISIBLE_SECONDS = 30
+VISIBLE_SECONDS = 300
+# What a cluster answers while a broker goes, comes or begins to lead; the next answer may be another one.
+_PASSING = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
+}
+
+T = TypeVar("T")
 
 
 def declared(alias: str, broker: EmbeddedCluster, datacenter: str = "dc1") -> Cluster:
@@ -41,6 +62,35 @@ def declared(alias: str, broker: EmbeddedCluster, datacenter: str = "dc1") -> Cl
 # A client must outlive its futures: when it is collected they fail.
 def admin(broker: EmbeddedCluster) -> AdminClient:
     return AdminClient(broker.client_config() | {"log_level": "2"})
+
+
+def settled(ask: Callable[[], T]) -> T:
+    """Ask a cluster, and again while it answers that a broker goes, comes or begins to lead.
+
+    Raises:
+        KafkaException: it answered something else, or still the same after the deadline of `eventually`.
+    """
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+def metadata(broker: EmbeddedCluster, topic: str | None = None) -> ClusterMetadata:
+    """Return what the cluster says of all its topics, or of one, whichever of its brokers answers.
+
+    Each time through a client of its own: one may hang on to a broker that was killed.
+    """
+
+    def ask() -> ClusterMetadata:
+        client = admin(broker)
+        return client.list_topics(timeout=5) if topic is None else client.list_topics(topic, timeout=5)
+
+    return settled(ask)
 
 
 def create(
@@ -103,6 +153,10 @@ def set_config(broker: EmbeddedCluster, name: str, key: str, value: str | None, 
     resource = ConfigResource(of, name, incremental_configs=[ConfigEntry(key, value, incremental_operation=kind)])
     client = admin(broker)
     client.incremental_alter_configs([resource])[resource].result(ANSWER_SECONDS)
+    if of == "topic":
+        # The controller confirms a moment before the brokers go by it.
+        what = f"{key} of {name} is {value}"
+        eventually(what, lambda: topic_configs(broker, name).get(key), lambda found: found == value)
 
 
 def topic_configs(broker: EmbeddedCluster, name: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ from reconciler.embedded.broker import Broker
 from reconciler.embedded.jars import cache_folder, fetch_kafka, java_executable
 from reconciler.embedded.settings import QUICK_JVM
 
-SECONDS = 120
+SECONDS = 600
 _start, _configure = Broker.start, Broker.configure
 _SILENT = "metadata.max.idle.interval.ms=0\n"
 # What the room says where a test says nothing, and Kafka's own.

@@ -19,7 +19,7 @@ from pathlib import Path
 from reconciler.embedded.jars import cache_folder, java_executable
 from tests.support.clusters.light import locked
 
-SECONDS = 180
+SECONDS = 600
 # Options of the virtual machine that PySpark starts.
 _OPTIONS = "SPARK_SUBMIT_OPTS"
 # A Spark that lies elsewhere does without the archive, and nobody need hear of it.

@@ -14,7 +14,7 @@ from reconciler.model.names.selection import is_internal
 
 PROGRAM = Path(__file__).parent / "java" / "ReadMirror.java"
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-_SECONDS = 180
+_SECONDS = 600
 
 
 class JavaFailed(AssertionError):

@@ -15,12 +15,17 @@ from reconciler.embedded.launch import start_child
 from reconciler.embedded.settings import QUICK_JVM, logging_properties
 
 _MAIN = "org.apache.kafka.connect.mirror.MirrorMaker"
-_END_SECONDS = 30.0
+_END_SECONDS = 120.0
 
 
 @contextmanager
 def mirrormaker(
-    source: EmbeddedCluster, target: EmbeddedCluster, aliases: tuple[str, str], topics: str, folder: Path
+    source: EmbeddedCluster,
+    target: EmbeddedCluster,
+    aliases: tuple[str, str],
+    topics: str,
+    folder: Path,
+    ending: signal.Signals = signal.SIGTERM,
 ) -> Iterator[Path]:
     """Run MirrorMaker 2 in its dedicated mode, and yield its log.
 
@@ -30,6 +35,7 @@ def mirrormaker(
         aliases: how it calls the two.
         topics: what it copies, as in its own configuration.
         folder: for its configuration and log.
+        ending: the signal that ends it.
     """
     (folder / "mm2.properties").write_text(
         "".join(f"{key} = {value}\n" for key, value in _properties(source, target, aliases, topics).items())
@@ -42,7 +48,7 @@ def mirrormaker(
     try:
         yield log
     finally:
-        end(process, signal.SIGTERM, _END_SECONDS)
+        end(process, ending, _END_SECONDS)
 
 
 def _properties(

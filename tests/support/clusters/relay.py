@@ -58,13 +58,13 @@ class Relay:
     def __enter__(self) -> Relay:
         self._thread.start()
         for index, port in enumerate(self.ports):
-            asyncio.run_coroutine_threadsafe(self._listen(index, port), self._loop).result(10)
+            asyncio.run_coroutine_threadsafe(self._listen(index, port), self._loop).result(60)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._lease.release()
 
     def cut(self) -> None:
@@ -73,7 +73,7 @@ class Relay:
 
     def mend(self) -> None:
         """Carry everything again, on new connections: those from before are gone."""
-        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result(60)
         self._is_cut = False
 
     def go_on(self) -> None:

@@ -13,8 +13,9 @@ from itertools import pairwise
 
 from tests.support.commands import forked
 from tests.support.commands.reports import SCHEMAS, check
+from tests.support.commands.trees import kill_tree
 
-LIMIT_SECONDS = 120
+LIMIT_SECONDS = 600
 # Those look for what they have started among all their processes, and what they start looks for them.
 WITH_SPARK = ("replicate", "verify", "demo")
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
@@ -39,12 +40,7 @@ def anabranch(*arguments: object, answer: str | Callable[[], str] | None = None,
     line = list(map(str, arguments))
     command = [*COMMAND, *line]
     if answer is None:
-        if line[0] in WITH_SPARK:
-            ended = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
-            )
-        else:
-            ended = forked.run(line, limit)
+        ended = run_to_its_end(command, limit) if line[0] in WITH_SPARK else forked.run(line, limit)
         _check_json(line, ended.stdout)
         return Ended(ended.returncode, ended.stdout, ended.stderr)
     ours, theirs = pty.openpty()
@@ -52,13 +48,38 @@ def anabranch(*arguments: object, answer: str | Callable[[], str] | None = None,
         with subprocess.Popen(
             command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
-            asked = _read_question(process)
-            os.write(ours, (answer if isinstance(answer, str) else answer()).encode())
-            stdout, stderr = process.communicate(timeout=limit)
+            try:
+                asked = _read_question(process)
+                os.write(ours, (answer if isinstance(answer, str) else answer()).encode())
+                stdout, stderr = process.communicate(timeout=limit)
+            except BaseException:
+                kill_tree(process.pid)
+                raise
     finally:
         os.close(ours)
         os.close(theirs)
     return Ended(process.returncode, stdout, asked + stderr)
+
+
+def run_to_its_end(command: Sequence[str], limit: float) -> subprocess.CompletedProcess[str]:
+    """Run a command without a terminal; when it takes too long, nothing of what it started runs any more.
+
+    Args:
+        command: its line.
+        limit: seconds it may take.
+
+    Raises:
+        TimeoutExpired: it took longer, and was killed.
+    """
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=limit)
+        except BaseException:
+            kill_tree(process.pid)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
 def _check_json(arguments: Sequence[str], stdout: str) -> None:

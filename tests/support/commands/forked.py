@@ -16,7 +16,6 @@ import json
 import os
 import pkgutil
 import selectors
-import signal
 import socket
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from typing import IO
 
 import reconciler
 from reconciler.cli import main as command_line
+from tests.support.commands.trees import kill_tree
 
 # The rooms that commands load when they are called; Spark and Pulumi are not among them.
 ROOMS = ("declare", "model", "observe", "plan", "provision", "report", "state")
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str], seconds: float) -> subprocess.CompletedProcess
         try:
             code = int(answers.readline())
         except TimeoutError:
-            os.kill(process, signal.SIGKILL)
+            kill_tree(process)
             raise subprocess.TimeoutExpired(list(arguments), seconds, _text(out), _text(err)) from None
         return subprocess.CompletedProcess(list(arguments), code, _text(out), _text(err))
 

@@ -33,7 +33,7 @@ def exporter(file: Path) -> Iterator[str]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.stderr.read()
-            assert process.wait(60) == 0
+            assert process.wait(300) == 0
 
 
 def fetched(url: str) -> str:

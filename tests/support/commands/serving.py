@@ -37,7 +37,7 @@ def answer(
     """Return status and body."""
     request = urllib.request.Request(url, body, dict(headers or {}), method=method)
     try:
-        with urllib.request.urlopen(request, timeout=120, context=context) as found:
+        with urllib.request.urlopen(request, timeout=600, context=context) as found:
             return found.status, found.read().decode()
     except urllib.error.HTTPError as error:
         with error:

@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-import psutil
-
 from tests.support.commands.command import COMMAND, LIMIT_SECONDS, Ended
+from tests.support.commands.trees import kill_tree
 
 _ROWS, _COLUMNS = 50, 200
 _CHUNK = 65_536
@@ -105,11 +104,7 @@ class OnTerminal:
 
     def kill(self) -> None:
         """Kill it, and all that it has started."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            whole = psutil.Process(self._process.pid)
-            for process in [whole, *whole.children(recursive=True)]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
+        kill_tree(self._process.pid)
         self._process.wait()
         self._reader.join(LIMIT_SECONDS)
         assert self._process.stdout is not None

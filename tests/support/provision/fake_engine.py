@@ -245,7 +245,7 @@ def _entry(one: Declared) -> dict[str, Any]:
     inputs = _inputs(one)
     return {
         "urn": one.urn,
-        "custom": True,
+        "custom": not one.type.startswith("anabranch:"),
         "type": one.type,
         "id": one.inputs.get("name", f"id-of-{one.name}"),
         "inputs": inputs,

@@ -28,6 +28,7 @@ from reconciler.state import control
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
+from tests.support.clusters.kafka import settled
 from tests.support.waiting import eventually
 from tests.support.wire.wires import producers
 
@@ -148,10 +149,17 @@ class Running:
         assert not self._thread.is_alive(), "the task does not stop"
         self._raise()
 
-    def settled_again(self, seconds: float = SECONDS) -> TaskStatus:
-        """Take the source's ends of now as the new goals, and wait for them."""
+    def settled_again(self, seconds: float = SECONDS, *, running: bool = False) -> TaskStatus:
+        """Take the source's ends of now as the new goals, and wait for them.
+
+        Args:
+            seconds: how long at most.
+            running: wait until all partitions run, too: one that is there may be opened anew in this moment.
+        """
         self._goals = None
-        return self.wait(seconds=seconds)
+        return self.wait(
+            lambda status: self._is_settled(status) and (not running or all_running(status.partitions)), seconds
+        )
 
     def _is_settled(self, status: TaskStatus) -> bool:
         if self._goals is None:
@@ -255,7 +263,7 @@ def fill(
 def log_end(cluster: Cluster, topic: str, partition: int = 0) -> int:
     consumer = Consumer(cluster.librdkafka() | {"group.id": "unused", "log_level": "2"})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SECONDS)[1])
+        return int(settled(lambda: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=5))[1])
     finally:
         consumer.close()
 

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -15,6 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.state.status import StatusReader
+from tests.support.clusters.kafka import settled
 from tests.support.replicator.copying import SECONDS
 from tests.support.replicator.owner import Owner
 
@@ -88,14 +90,18 @@ class Killed(threading.Thread):
     def _ends(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> list[int]:
         """Return where the copies end for their readers."""
         asked = {TopicPartition(*log): OffsetSpec.latest() for log in self._copies}
-        answers = self._client.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
-        return sorted(int(answer.result(SECONDS).offset) for answer in answers.values())
+
+        def ask() -> list[int]:
+            answers = self._client.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
+            return sorted(int(answer.result(SECONDS).offset) for answer in answers.values())
+
+        return settled(ask)
 
 
 def bounds(cluster: Cluster, logs: Sequence[Log]) -> list[tuple[int, int]]:
     """Return where logs begin and end."""
     consumer = Consumer(cluster.librdkafka() | {"group.id": "unused", "log_level": "2"})
     try:
-        return [consumer.get_watermark_offsets(TopicPartition(*log), timeout=SECONDS) for log in logs]
+        return [settled(partial(consumer.get_watermark_offsets, TopicPartition(*log), timeout=5)) for log in logs]
     finally:
         consumer.close()

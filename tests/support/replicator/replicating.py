@@ -27,13 +27,17 @@ class Replicator:
     """One process of `anabranch replicate`, its output in a file."""
 
     def __init__(self, file: Path, folder: Path, *options: str) -> None:
+        topology = load((file,)).name
+        self._begin(topology, folder, "replicate", str(file), "--state-dir", str(folder / "state"), *options)
+
+    def _begin(self, topology: str, folder: Path, *arguments: str) -> None:
+        """Start a command that copies a topology."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.topology = load((file,)).name
-        self.log = folder / f"replicate-{time.monotonic_ns()}.log"
-        command = [*COMMAND, "replicate", str(file), "--state-dir", str(folder / "state"), *options]
+        self.topology = topology
+        self.log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                [*COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
     @property

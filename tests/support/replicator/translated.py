@@ -6,7 +6,7 @@ import struct
 import time
 from collections.abc import Sequence
 
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
 
 from reconciler.checkpoints.translation.history import SyncHistory
 from reconciler.checkpoints.translation.runs import RunPoint
@@ -16,6 +16,7 @@ from reconciler.model.offsets.runs import Runs
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.state.copies import Copies
+from tests.support.clusters.kafka import settled
 
 SECONDS = 300.0
 # A commit is answered before its markers are written, and seen by readers after that.
@@ -58,7 +59,7 @@ def committed(
         }
     )
     # Asked for by name before, the leader is known at once; else the library finds out half a second later.
-    consumer.list_topics(topic, SECONDS)
+    settled(lambda: consumer.list_topics(topic, 5))
     place = TopicPartition(topic, partition, OFFSET_BEGINNING)
     consumer.assign([place])
     found: list[Message] = []
@@ -69,8 +70,12 @@ def committed(
             if message is None:
                 assert deadline is not None
                 return found
-            if message.error() is None:
+            code = None if (error := message.error()) is None else error.code()
+            if code is None:
                 found.append(message)
+                continue
+            if code not in (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                # A broker goes or comes: that is no end of the log.
                 continue
             _, end = consumer.get_watermark_offsets(place, cached=True)
             if (message.offset() or 0) >= end:

@@ -48,7 +48,7 @@ def install(folder: Path, source: str, entry_points: dict[str, str]) -> Path:
             archive.writestr(name, text)
     site = folder / "site"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", site, wheel]
-    subprocess.run(list(map(str, command)), check=True, timeout=120)
+    subprocess.run(list(map(str, command)), check=True, timeout=600)
     return site
 
 

@@ -27,7 +27,8 @@ clusters: {east: {bootstrap: ["127.0.0.1:9"]}, west: {bootstrap: ["127.0.0.1:9"]
 flows: [{name: east-west, from: east, to: west}]
 """
 # Those that read topology files, as their usage says.
-OWN = {"init", "schema", "demo", "version", "explain"}
+OF_CONNECT = {"connect-distributed", "connect-standalone"}
+OWN = OF_CONNECT | {"mirror-maker", "mirror-maker2", "init", "schema", "demo", "version", "explain"}
 
 
 @pytest.fixture(autouse=True)

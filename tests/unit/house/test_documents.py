@@ -48,6 +48,20 @@ def test_a_readme_is_short_and_names_files_that_exist(name: str) -> None:
     assert {word for word in named if word not in known() and not (ROOT / room / word).exists()} == set()
 
 
+@pytest.mark.parametrize("name", [name for name in READMES if (ROOT / name).with_name("__init__.py").exists()])
+def test_a_readme_names_every_module_of_its_room(name: str) -> None:
+    """A room that is read by its README shall not hide a file; commands are found by their own names."""
+    folder, text = (ROOT / name).parent, (ROOT / name).read_text(encoding="utf-8")
+    inner = [(ROOT / other).parent for other in READMES if other != name and other.startswith(f"{name[:-9]}")]
+    modules = [
+        path
+        for path in folder.rglob("*.py")
+        if not path.name.startswith("_") and not any(path.is_relative_to(room) for room in inner)
+    ]
+    assert modules or inner
+    assert folder.name == "cli" or [path for path in modules if not re.search(rf"\b{path.stem}\b", text)] == []
+
+
 @pytest.mark.parametrize("path", sorted(DECISIONS.glob("[0-9]*.md")), ids=lambda path: path.stem[:3])
 def test_a_decision_has_dates_a_status_and_a_line_in_the_index(path: Path) -> None:
     head = HEAD.match(path.read_text(encoding="utf-8"))

@@ -18,8 +18,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.checkpoints.mirrormaker import formats
-from reconciler.checkpoints.service.heartbeats import LastLooks
-from reconciler.checkpoints.translation import history
+from reconciler.checkpoints.service.last_syncs import LastLooks
+from reconciler.checkpoints.translation import ended, history
 from reconciler.deploy.folder import DeploymentFolder, Generation
 from reconciler.deploy.local import LocalDeployer
 from reconciler.deploy.registry import Registry
@@ -32,6 +32,7 @@ from reconciler.model.names.selection import Selection
 from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
 from reconciler.model.planning.deployments import Process
 from reconciler.model.recorded.capabilities import Capabilities, Capability, ProbeFinding, Verdict
+from reconciler.model.recorded.connector import ConnectorRecord
 from reconciler.model.recorded.declaration import DeclarationHistory, InForce
 from reconciler.model.recorded.failed_flows import since
 from reconciler.model.recorded.failover import Cut
@@ -129,6 +130,9 @@ def unpacked(kind: type[Member] | type[Share]) -> Callable[[Any], Any]:
     return lambda value: kind.from_bytes(zlib.compress(json.dumps(value).encode()))
 
 
+CONNECTOR = ConnectorRecord(
+    "us-west", {"connector.class": "MirrorSourceConnector", "topics": "a"}, "PAUSED", "ops", NOW
+)
 READERS = [
     Reader("model/tasks/process", TaskProcess.from_json, TaskProcess(5, 1, (1,) * 16, 9).to_json()),
     owned("topic/east.a", {"kind": "topic", **asdict(TOPIC)}),
@@ -142,6 +146,9 @@ READERS = [
     owned("lock/t/west/x/beat", {"kind": "beat", "count": 5}),
     owned("probe/id", {"kind": "probe", "trials": 1, **PROBE.to_json()}),
     owned("rebuild/t/a", REBUILT),
+    owned("connector/us-west", {"kind": "connector", "topology": "t", **CONNECTOR.to_json()}),
+    Reader("model/recorded/connector", ConnectorRecord.from_json, CONNECTOR.to_json()),
+    Reader("state/connectors", ConnectorRecord.from_json, CONNECTOR.to_json()),
     Reader("state/journals/records", lambda one: records.copies("f/east.a/0", one), COPY.to_json()),
     Reader("state/journals/records", lambda one: records.control("stop/run/f", one), {"command": "stop", "time": NOW}),
     Reader(
@@ -154,6 +161,12 @@ READERS = [
         lambda one: records.control("shares/run/f", one),
         {"command": "shares", "time": NOW, "shares": {**SHARES.to_json(), "trouble": None}},
     ),
+    Reader(
+        "checkpoints/translation/ended",
+        lambda one: ended.read_key(json.dumps(["MirrorSourceConnector", one]).encode()),
+        {"cluster": "east", "partition": 0, "topic": "orders"},
+    ),
+    Reader("checkpoints/translation/ended", lambda one: ended.read_value(json.dumps(one).encode()), {"offset": 7}),
     Reader("model/recorded/ownership", OwnedTopic.from_json, asdict(TOPIC)),
     Reader("model/acls/binding", OwnedBinding.from_json, asdict(GRANTED)),
     Reader("model/recorded/declaration", lambda one: str(DeclarationHistory.from_json(one).in_force), IN_FORCE),
@@ -177,7 +190,8 @@ READERS = [
 # What reads bytes, or keys, is tried by itself below.
 OTHERS = {
     "checkpoints/mirrormaker/formats",
-    "checkpoints/service/heartbeats",
+    "checkpoints/service/last_syncs",
+    "checkpoints/translation/noting",
     "deploy/folder",
     "deploy/local",
     "deploy/registry",
@@ -185,6 +199,7 @@ OTHERS = {
     "deploy/spark_master",
     "deploy/standalone",
     "replicator/partition/offset_syncs",
+    "service/connect/routes",
     "state/control",
     "state/status",
     "state/journals/encoding",

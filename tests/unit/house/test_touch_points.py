@@ -32,10 +32,9 @@ def code_with(*texts: str) -> set[str]:
 
 
 def test_a_policy_type_is_one_file_of_code_and_a_word_of_the_schema() -> None:
-    # The way back of a flow is made of rules: a use of a type, and no place to add one to.
-    assert code_with('"rename"') - {"reconciler/failover/logs/reverse_flows.py"} == {
-        "reconciler/model/policies/types.py"
-    }
+    # The way back of a flow, and a source of Mirus, are made of rules: uses of a type, and no places to add one to.
+    uses = {"reconciler/failover/logs/reverse_flows.py", "reconciler/convert/mirus.py"}
+    assert code_with('"rename"') - uses == {"reconciler/model/policies/types.py"}
     assert SCHEMA in files_with('"rename"')
 
 
@@ -69,6 +68,6 @@ def test_a_mechanism_of_sasl_is_at_most_six_files() -> None:
 def test_a_field_of_security_is_four_files(field: str) -> None:
     # `convert` knows MirrorMaker 2's name of it, and the stacks give it to the provider.
     further = {"reconciler/declare/documents/mirrormaker.py", "reconciler/declare/checks/security.py"}
-    further |= {"stacks/datacenter.py", "stacks/providers.py"}
+    further |= {"reconciler/convert/clusters.py", "stacks/preparing.py", "stacks/providers.py"}
     needed = {"reconciler/model/connection/security.py", "reconciler/state/confluent/tls.py", SCHEMA, FIELDS}
     assert files_with(field, f'"{field}"') - further <= needed

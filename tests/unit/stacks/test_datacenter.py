@@ -19,9 +19,9 @@ from reconciler.operate.targets import changed_clusters
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.plan.guardrails.waves import waves
 from reconciler.provision.work import Work
-from stacks import datacenter
-from stacks.datacenter import DataCenterWork, Setting
+from stacks import preparing
 from stacks.names import name_of
+from stacks.preparing import Preparation, Setting
 from stacks.state import Wanted
 from stacks.view import upstream
 from tests.unit.plan.facts import EAST, WEST, carried_out, cluster, flow, topic, topology
@@ -65,13 +65,13 @@ def look(
         needed = {*targets, *(one.source for one in topology.flows_into(targets))}
         return {alias: there[alias] for alias in needed}
 
-    monkeypatch.setattr(datacenter, "observe", observe)
+    monkeypatch.setattr(preparing, "observe", observe)
     part = part or plan
     setting = Setting(
         declared, part, [one.alias for one in plan.clusters], [], Path(), cast(Any, None), lambda alias: None
     )
     works = [_Stub(one.steps) for one in part.clusters if one.datacenter == place]
-    return DataCenterWork(setting, place, works, lambda step: None)._look_again()
+    return Preparation(setting, place, works).look_again()
 
 
 def names(wanted: Wanted) -> list[str]:
@@ -113,8 +113,13 @@ def test_a_wave_sees_what_another_wave_will_make(monkeypatch: pytest.MonkeyPatch
 def test_what_has_changed_before_a_hop_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = in_places(CHAIN, us_east="dc1", eu_west="dc2", ap_south="dc3")
     plan = planned(declared, FOUND)
-    for changed in (cluster(A, topic("orders", 9)), cluster(A, topic("orders"), topic("users"))):
-        with pytest.raises(Refused, match="AB407"):
+    more = [topic(f"further-{number}") for number in range(6)]
+    for changed, named in (
+        (cluster(A, topic("orders", 9)), f"made: {FAR} "),
+        (cluster(A, topic("orders"), topic("users")), f"made: {C}/eu-west.us-east.users "),
+        (cluster(A, topic("orders"), *more), "further-4 and 1 more "),
+    ):
+        with pytest.raises(Refused, match=f"{named}.*AB407"):
             look(monkeypatch, declared, plan, "dc3", (changed, *FOUND[1:]))
 
 

@@ -381,3 +381,12 @@ def test_logins_that_a_provider_does_not_have(security: Security) -> None:
     with pytest.raises(EnvironmentFault) as caught:
         provider_for(Cluster(WEST, ("b1:9092",), security=security))
     assert [problem.code for problem in caught.value.problems] == ["AB306"]
+
+
+def test_processes_are_declared_beside_what_is_on_clusters(root: Path) -> None:
+    deployed = "datacenters:\n  dc2: {deploy: {kind: local, folder: /var/lib/dc2, metrics: {}}}\n"
+    (root / "payments.yaml").write_text(DECLARATION + deployed)
+    observe(root, SOURCE, cluster(WEST))
+    found = {one.name: one.inputs for one in run(lambda: program.run(root))["anabranch:index:Process"]}
+    assert sorted(found) == ["metrics", "replicate"]
+    assert found["replicate"]["command"] == "replicate --clusters eu-west --wait=forever"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,8 @@ from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.planning.desired import WholeAcl, WholeTopic
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.recorded.ownership import OwnedTopic
-from stacks.names import ACL_TYPE, TOPIC_TYPE, acl_name, name_in, name_of, type_in
+from stacks.names import ACL_TYPE, PROCESS_TYPE, TOPIC_TYPE, acl_name, name_in, name_of, type_in
+from stacks.processes import ProcessInputs
 from stacks.state import STACK_TYPE, Settled, Wanted, settle, stranger
 from tests.unit.plan.facts import WEST, cluster, topic
 
@@ -156,3 +157,36 @@ def test_an_empty_stack_has_no_resources_at_all() -> None:
     wanted = Wanted([one], [], [], {WEST: with_topics(one)})
     found = settle({"manifest": {}}, wanted)
     assert (found.is_changed, found.imported) == (False, frozenset({"eu-west/east.orders"}))
+
+
+def process_entry(name: str, **inputs: str) -> dict[str, Any]:
+    return {"urn": f"urn:pulumi:dc2::anabranch::{PROCESS_TYPE}::{name}", "type": PROCESS_TYPE, "inputs": inputs}
+
+
+def with_processes(running: Mapping[str, ProcessInputs] | None, **declared: ProcessInputs) -> Settled:
+    """A state with two processes, one of them as former files declared it, settled."""
+    state = {"resources": [process_entry("replicate", version="1"), process_entry("metrics", version="1")]}
+    return settle(state, Wanted((), (), (), {}, declared, running))
+
+
+def test_a_process_that_does_not_run_is_forgotten_and_one_that_runs_is_held_as_it_runs() -> None:
+    found = with_processes({"replicate": {"version": "2"}}, replicate={"version": "2"}, metrics={"version": "2"})
+    assert found.deployment["resources"] == [process_entry("replicate", version="2")]
+    assert (found.is_changed, found.forgotten, found.corrected) == (True, 1, 1)
+    # `up` records the other one when it is started.
+    assert (found.missing, found.imported) == (frozenset({"metrics"}), frozenset())
+
+
+def test_processes_of_another_machine_stay_as_they_are() -> None:
+    found = with_processes(None, replicate={"version": "2"})
+    assert kept(found) == ["replicate", "metrics"]
+    assert (found.is_changed, found.missing) == (False, frozenset())
+
+
+def test_what_is_missing_is_what_stands_and_is_declared() -> None:
+    one, other = whole("east.orders"), whole("east.users")
+    acl, gone = WholeAcl(WEST, READ, "east-west"), replace(READ, principal="User:bob")
+    there = replace(with_topics(one), acls=ObservedBindings("seen", frozenset({READ})))
+    found = settled([], wanted=[one, other], acls=[acl], revoked=[gone], there=there)
+    assert found.missing == {name_of(one), name_of(acl)}
+    assert settled([entry(one), entry(acl)], wanted=[one], acls=[acl], there=there).missing == frozenset()

@@ -18,7 +18,7 @@ from reconciler.replicator.commit import hanging_transactions, unstable_offsets
 from reconciler.replicator.takeover import translated
 from reconciler.wire.requests import commits
 from tests.conftest import MakeClusters
-from tests.support.clusters.kafka import admin, create, declared, wait_until_seen
+from tests.support.clusters.kafka import admin, create, declared, metadata, wait_until_seen
 from tests.support.clusters.traffic import Traffic
 from tests.support.replicator.copying import REMOTE, SECONDS, Running, all_running, spec_of
 from tests.support.replicator.translated import assert_in_order
@@ -98,7 +98,7 @@ class Killing:
         self._node = node
         assert self._done.wait(SECONDS), "no transaction ends"
         deadline = time.monotonic() + SECONDS
-        while node in self._client.list_topics(timeout=SECONDS).brokers:
+        while node in metadata(self._cluster).brokers:
             assert time.monotonic() < deadline, "a broker that is dead is still named"
             time.sleep(0.1)
 

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic, PartitionMetadata
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
@@ -19,7 +18,7 @@ from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.copies import Copies
 from tests.conftest import MakeClusters
-from tests.support.clusters.kafka import admin, create, declared, wait_until_seen
+from tests.support.clusters.kafka import admin, create, declared, metadata, wait_until_seen
 from tests.support.replicator.copying import (
     REMOTE,
     SECONDS,
@@ -79,12 +78,7 @@ class Topics:
         """Wait until it holds for the partitions that have two replicas; return who leads them."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            try:
-                known = self._client.list_topics(timeout=5).topics
-            except KafkaException:
-                # A client may hang on to a node that was killed; another one finds those that live.
-                self._client = admin(self.source)
-                continue
+            known = metadata(self.source).topics
             found = [known[topic].partitions[0] for topic in topics or self.pairs if topic in known]
             if all(one.error is None and until(one) for one in found) and len({one.leader for one in found}) == 1:
                 return int(found[0].leader)

@@ -11,7 +11,7 @@ from reconciler.replicator.gaps.fill import Filler
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import TopicInfo
 from tests.support.clusters.kafka import create
-from tests.support.replicator.copying import REMOTE, Running, all_running, at, fill, identical, spec_of
+from tests.support.replicator.copying import REMOTE, Running, at, fill, identical, spec_of
 
 SECONDS = 300.0
 PARTITIONS = 8
@@ -68,5 +68,5 @@ def test_others_flow_while_gaps_are_filled(
             assert [at(held, gappy, p).position for p in range(PARTITIONS)] == [0] * PARTITIONS
         finally:
             may_go_on = True
-        assert all_running(copying.settled_again().partitions)
+        copying.settled_again(running=True)
     assert identical(spec, gappy, plain) == PARTITIONS * BEHIND + 1_000

@@ -75,7 +75,7 @@ def test_sequences_alone_keep_two_owners_apart_while_brokers_remember(
         for thread in traffic.values():
             thread.finish()
         for owner in (one, two):
-            assert all_running(owner.settled_again().partitions)
+            owner.settled_again(running=True)
     assert identical(spec, *traffic) == 40_000
     # A record that both have sent counts for both; one whose answer was lost counts for none.
     for owner in (one, two):

@@ -6,8 +6,7 @@ import time
 import uuid
 from dataclasses import replace
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
@@ -16,7 +15,7 @@ from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.shares import Place
 from tests.conftest import MakeClusters
 from tests.contract.replicator.copy.test_truncation import QUICK_RETURN, UNCLEAN
-from tests.support.clusters.kafka import admin, create, declared, wait_until_seen
+from tests.support.clusters.kafka import admin, create, declared, metadata, wait_until_seen
 from tests.support.replicator.copying import REMOTE, SECONDS, Running, at, code, fill, log_end, spec_of
 from tests.support.replicator.translated import contents
 
@@ -24,15 +23,9 @@ from tests.support.replicator.translated import contents
 def leader_of(cluster: EmbeddedCluster, topics: list[str], among: set[int], others: int) -> int:
     """Return who of some nodes leads some topics, once so many of their other replicas are in sync with it."""
     deadline = time.monotonic() + SECONDS
-    client: AdminClient = admin(cluster)
     while time.monotonic() < deadline:
         time.sleep(0.1)
-        try:
-            known = client.list_topics(timeout=5).topics
-        except KafkaException:
-            # A client may hang on to a node that was killed; another one finds those that live.
-            client = admin(cluster)
-            continue
+        known = metadata(cluster).topics
         found = [known[topic].partitions[0] for topic in topics]
         leaders = {one.leader for one in found}
         if len(leaders) == 1 and leaders <= among and all(len(one.isrs) == 1 + others for one in found):

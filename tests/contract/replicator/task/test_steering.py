@@ -247,7 +247,7 @@ def test_a_round_ends_when_the_flow_has_work_for_more_tasks(
     with Running(spec, places=[]) as running:
         running.wait(lambda status: status.waiting is not None)
         announce(spec, Shares().extended(discovery.matching(spec), 2))
-        running._thread.join(60)
+        running._thread.join(300)
         assert not running._thread.is_alive()
         assert [status.stopped for status in running.statuses()] == [False]
 

@@ -28,7 +28,7 @@ from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.wire import Direct
 from tests.contract.replicator.transfer.test_fast_path import LONG_ENOUGH, flow_of
-from tests.support.replicator.copying import SECONDS, Running, all_running, assert_counted, close, identical
+from tests.support.replicator.copying import SECONDS, Running, all_running, assert_counted, close, identical, log_ends
 from tests.support.replicator.trickles import PARTITIONS, Line, Trickle, cut
 
 # Of a request: less than a broker stands still here, or by far more.
@@ -198,7 +198,8 @@ def test_brokers_stand_still_where_rounds_meet(
     line: Line,
 ) -> None:
     """An express of a round that is over hears its last answer in the next one, and sends nothing of it."""
-    spec = replace(flow_of(source, target, topics), round_seconds=0.8)
+    spec = flow_of(source, target, topics)
+    length = 0.8
     for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
     (assignment,) = Shares().extended(discovery.matching(spec), 1).assignments()
@@ -208,18 +209,24 @@ def test_brokers_stand_still_where_rounds_meet(
         for cluster in (source_cluster, target_cluster):
             line.records.clear()
             while not line.records and time.monotonic() < deadline:
-                rows += task.run(spec, assignment)
-            for seconds in (0.7, 0.1):
+                rows += task.run(replace(spec, round_seconds=length), assignment)
+                # On a busy machine a round of that length may be over before anything is opened.
+                length *= 1.0 if line.records else 1.2
+            for seconds in (length - 0.1, 0.1):
                 still = threading.Timer(seconds, stand_still, (cluster, 0.4))
                 still.start()
-                rows += task.run(spec, assignment)
+                rows += task.run(replace(spec, round_seconds=length), assignment)
                 still.join()
         sent = trickle.finish()
-    while sum(row.records for row in rows) < sent and time.monotonic() < deadline:
+    assert time.monotonic() < deadline, "no record went the fast path"
+    # A record whose answer is lost stands in the log and in no account.
+    while sum(log_ends(target, f"east.{topic}", PARTITIONS) for topic in topics) < sent:
+        assert time.monotonic() < deadline + SECONDS
         rows += task.run(replace(spec, round_seconds=LONG_ENOUGH), assignment)
     close(spec)
-    assert sum(row.records for row in rows) == sent
     assert identical(spec, *topics) == sent
+    counted = sum(row.records for row in rows)
+    assert 0 < counted <= sent
 
 
 def test_an_answer_that_comes_late_is_none_for_what_was_opened_anew(

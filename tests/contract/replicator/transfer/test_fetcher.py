@@ -181,6 +181,7 @@ class _LaneScene(_Scene):
         self.loop.close()
 
 
+@pytest.mark.long
 def test_a_long_line_is_read_over_several_lanes(topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or it would carry one usual answer each round trip, and nothing meanwhile; a lane that breaks loses nothing."""
     asked: list[int] = []

@@ -15,7 +15,7 @@ from reconciler.replicator.transfer import preferred_replica
 from reconciler.wire import FetchAnswer, FetchSession, Wire
 from tests.conftest import MakeClusters
 from tests.support.clusters.kafka import create, declared
-from tests.support.replicator.copying import REMOTE, SECONDS, Running, all_running, fill, identical, spec_of
+from tests.support.replicator.copying import REMOTE, SECONDS, Running, fill, identical, spec_of
 from tests.support.replicator.translated import assert_in_order
 
 PARTITIONS = 3
@@ -70,7 +70,7 @@ def test_a_replica_in_our_rack_is_read(
         assert reads.take() == {2}
         three.kill_broker(2)
         fill(three, topic_name, 3_000, PARTITIONS)
-        assert all_running(copying.settled_again().partitions)
+        copying.settled_again(running=True)
         assert reads.take() == {1, 3}
         three.start_broker(2)
         deadline = time.monotonic() + SECONDS

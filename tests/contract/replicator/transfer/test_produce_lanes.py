@@ -90,6 +90,7 @@ def test_a_backlog_goes_over_two_and_what_trickles_in_over_one(
     assert identical(spec, topic) == records + 100
 
 
+@pytest.mark.long
 def test_a_second_one_that_breaks_again_and_again_loses_and_doubles_nothing(
     source_cluster: EmbeddedCluster,
     clusters: tuple[Cluster, Cluster],

@@ -224,3 +224,36 @@ def test_the_first_columns_are_those_that_are_needed() -> None:
     assert {kind: columns[:4] for kind, columns in COLUMNS.items()} == {
         kind: (kind, "topic", "partition", "offset") for kind in ("group", "flow")
     }
+
+
+PRINTED = {
+    "csv": "mirus,orders,1,123\nmirus,orders,2,\nother,a.b__c,2,345\n",
+    "json": (
+        '{"connectorId":"mirus","topic":"orders","partition":1,"offset":123}\n'
+        '{"connectorId":"mirus","topic":"orders","partition":2,"offset":null}\n'
+        '{"connectorId":"other","topic":"a.b__c","partition":2,"offset":345}\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("form", sorted(PRINTED))
+def test_what_the_offset_tool_of_mirus_prints_is_read(form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"offsets.{form}"
+    path.write_text(PRINTED[form])
+    found = read_file(path, of_mirus=True)
+    assert (found.kind, found.problems) == ("flow", ())
+    assert [(one.owner, *one.log, one.offset) for one in found.asked] == [
+        ("mirus", "orders", 1, 123),
+        ("other", "a.b__c", 2, 345),
+    ]
+    assert [one.where for one in found.asked] == [f"{path}:1", f"{path}:3"]
+
+
+@pytest.mark.parametrize(
+    "text", ["mirus,orders,1,123\nmirus,orders,x,1\n", "mirus,orders,1\n", '{"connectorId":"m"}\n']
+)
+def test_what_it_has_not_printed_is_no_such_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_text(text)
+    with pytest.raises(DeclaredInputError, match="AB620"):
+        read_file(path, of_mirus=True)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from reconciler.declare.documents import mirrormaker
+from reconciler.declare.documents.resources import schema_text
 from tests.unit.declare.declaring import HEAD, place, refused
 
-PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "topology.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[4]
+OF_KAFKA: dict[str, list[str]] = json.loads((ROOT / "tests/data/connect/settings-4.3.json").read_text())
+DEFINITIONS = json.loads(schema_text())["definitions"]
+PAGE = (ROOT / "docs" / "reference" / "topology.md").read_text(encoding="utf-8")
 NAMES = re.compile(r"`([^`]+)`")
 ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if line.startswith("| `")]
 
@@ -45,6 +50,15 @@ def test_what_the_reference_names_beside_a_field_is_answered_by_it(field: str, k
 def test_fields_that_stand_for_settings_are_in_the_reference() -> None:
     known = {field for row in ROWS for field in NAMES.findall(row[0])} | {"from", "to"}
     assert {field for fields in mirrormaker.fields().values() for field in fields} <= known
+
+
+@pytest.mark.parametrize("owner", sorted(OF_KAFKA))
+def test_every_setting_of_kafka_4_3_is_known(owner: str) -> None:
+    """Those of its clients, workers and connectors, as their classes list them; some are ours under the same name."""
+    same = {key for role in ("consumer", "producer", "admin") for key in DEFINITIONS[role]["properties"]}
+    assert [
+        key for key in OF_KAFKA[owner] if key not in same and mirrormaker.answer(key, behind_alias=False) is None
+    ] == []
 
 
 def test_the_reference_says_of_the_others_why_nothing_stands_for_them() -> None:

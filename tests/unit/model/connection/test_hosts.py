@@ -177,7 +177,10 @@ clusters:
 flows: [{{from: a, to: b, topics: {{include: [x]}}}}]
 """
 # What connects to nothing that a topology file names.
-OFFLINE = {"demo", "deployments", "explain", "graph", "init", "render", "schema", "validate", "version"}
+# What takes files of other tools, which are held against this below.
+OF_OTHERS = {"connect-distributed", "connect-standalone", "mirror-maker", "mirror-maker2"}
+OFFLINE = {"convert", "demo", "deployments", "explain", "graph", "init", "render", "schema", "validate", "version"}
+UNTIL = ["--until-caught-up"]
 FLOW = ["--flow", "a-b"]
 AGREED = [*FLOW, "--yes"]
 LINES = {
@@ -191,10 +194,11 @@ LINES = {
     "offsets read": FLOW,
     "offsets translate": [*FLOW, "--offset", "x/0:0"],
     "offsets write": [*AGREED, "--topic", "x", "--to", "earliest"],
-    "replicate": ["--until-caught-up"],
+    "release": [*AGREED, "--to", "mm2"],
+    "replicate": UNTIL,
     "serve": ["--listen", "127.0.0.1:0"],
 }
-CONNECTING = sorted(({*COMMANDS} - OFFLINE) | {name for name in LINES if name.startswith("offsets")})
+CONNECTING = sorted(({*COMMANDS} - OFFLINE - OF_OTHERS) | {name for name in LINES if name.startswith("offsets")})
 
 
 @pytest.mark.usefixtures("only_example")
@@ -215,6 +219,37 @@ def test_no_command_connects_to_another_host(
     assert (code, came) == (1, []), said
     assert f"{port} may not be connected to from here: {hosts.VARIABLE} allows *.example" in said.out + said.err
     assert SECRET.name not in said.out + said.err
+
+
+@pytest.mark.usefixtures("only_example")
+def test_no_file_of_another_tool_has_a_command_connect_to_another_host(
+    evil: tuple[int, list[object]], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, came = evil
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "mm2.properties").write_text(
+        f"clusters=a,b\na.bootstrap.servers=localhost:{port}\nb.bootstrap.servers=127.0.0.1:{port}\na->b.enabled=true\n"
+    )
+    (tmp_path / "one.properties").write_text(f"bootstrap.servers=localhost:{port}\n")
+    (tmp_path / "other.properties").write_text(f"bootstrap.servers=127.0.0.1:{port}\n")
+    (tmp_path / "connector.properties").write_text(
+        f"connector.class=MirrorSourceConnector\nsource.cluster.bootstrap.servers=127.0.0.1:{port}\n"
+    )
+    paths = {path.stem: str(path) for path in tmp_path.glob("*.properties")}
+    lines = {
+        "mirror-maker2": [paths["mm2"], *UNTIL],
+        "mirror-maker": [
+            *("--consumer.config", paths["one"], "--producer.config", paths["other"], "--include", "x", *UNTIL),
+        ],
+        "connect-standalone": [paths["one"], paths["connector"], *UNTIL],
+        "connect-distributed": [paths["one"], "--listen", "127.0.0.1:0"],
+    }
+    assert lines.keys() == OF_OTHERS
+    for command, line in lines.items():
+        code = main([command, *line])
+        said = capsys.readouterr()
+        assert (code, came) == (1, []), said
+        assert f"{port} may not be connected to from here" in said.out + said.err
 
 
 @pytest.mark.parametrize("options", [[], ["--resolve"]])

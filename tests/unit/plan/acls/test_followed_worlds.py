@@ -40,10 +40,10 @@ from tests.unit.plan.facts import carried_out
 
 pytestmark = pytest.mark.slow
 
-WORLDS = 500
-"""In one test; a portion of 500 takes about ten seconds of one processor."""
+WORLDS = 250
+"""In one test; a portion of 250 takes about five seconds of one processor."""
 
-PORTIONS = 10
+PORTIONS = 20
 
 _READS = bits("User:*", "*", ("READ",))
 _READING = bits("User:*", "*", ("READ", "DESCRIBE", "DESCRIBE_CONFIGS"))

@@ -47,12 +47,12 @@ def test_what_is_lost_changed_or_doubled_among_them_is_told() -> None:
 
 
 def test_a_long_row_of_others_is_read_past() -> None:
-    others = [replace(one, value=b"of another") for one in some(40_000, timestamp=5_000)]
-    target = [OURS[:30], *[others[at : at + 500] for at in range(0, 40_000, 500)], OURS[30:]]
+    others = [replace(one, value=b"of another") for one in some(10_000, timestamp=5_000)]
+    target = [OURS[:30], *[others[at : at + 500] for at in range(0, 10_000, 500)], OURS[30:]]
     found = shared(target)
-    assert (found.told, found.counts.records, found.counts.others) == ([], 60, 40_000)
+    assert (found.told, found.counts.records, found.counts.others) == ([], 60, 10_000)
     found = shared([*target[:-1], OURS[31:]])
-    assert ([(one.kind, one.source) for one in found.told], found.counts.others) == ([("missing", 30)], 40_000)
+    assert ([(one.kind, one.source) for one in found.told], found.counts.others) == ([("missing", 30)], 10_000)
 
 
 @pytest.mark.parametrize(

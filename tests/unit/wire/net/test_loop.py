@@ -65,7 +65,7 @@ def trace(net: Any) -> Trace:
     return Trace(net)
 
 
-SECONDS = 30
+SECONDS = 120
 
 
 def pass_time(net: Any, seconds: float) -> None:

@@ -1,0 +1,1 @@
+"""Commands for coming from other tools."""

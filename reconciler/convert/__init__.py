@@ -1,0 +1,1 @@
+"""Makes topologies of what other replicators are configured with."""
