@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import clients
-from reconciler.state.confluent.faults import in_words
+from reconciler.state.confluent.faults import LEADER_CHANGES, LOST, in_words
 
+Answer = TypeVar("Answer")
 Isolation = Literal["read_uncommitted", "read_committed"]
 
 _TIMEOUT = 20.0
@@ -25,8 +27,9 @@ _TIMEOUT = 20.0
 _NO_TIME = -1
 _CHUNK = 10_000
 _PAUSE = 0.2
-# Beside lost connections: a client that has just connected anew may lack a partition that it was given before.
-_LOST = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._UNKNOWN_PARTITION)
+# What passes: connections are lost, leaders change, and a client that has just connected anew may lack a partition
+# that it was given before.
+_PASSING = LOST | LEADER_CHANGES | {KafkaError.BROKER_NOT_AVAILABLE, KafkaError._UNKNOWN_PARTITION}
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,9 @@ def read(cluster: Cluster, topic: str, isolation: Isolation) -> dict[int, TopicR
 
 def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, TopicReading]:
     """Read all partitions to their ends. Raises KafkaException."""
-    numbers = sorted(clients.one_topic(consumer, _TIMEOUT, topic).partitions)
-    consumer.assign([TopicPartition(topic, number, _start(consumer, topic, number)) for number in numbers])
+    numbers = sorted(_settled(partial(clients.one_topic, consumer, _TIMEOUT, topic)).partitions)
+    starts = [_settled(partial(clients.watermarks, consumer, topic, number, _TIMEOUT))[0] for number in numbers]
+    consumer.assign([TopicPartition(topic, *place) for place in zip(numbers, starts, strict=True)])
     hashes = {number: hashlib.blake2b(digest_size=16) for number in numbers}
     seen = {number: (0, -1, -1) for number in numbers}
     for message in _until_ends(consumer, numbers, where):
@@ -144,15 +148,14 @@ def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, TopicRead
     return {number: TopicReading(*seen[number], hashes[number].hexdigest()) for number in numbers}
 
 
-def _start(consumer: Consumer, topic: str, number: int) -> int:
-    """Return the first offset of a partition, over a new connection where one is lost. Raises KafkaException."""
+def _settled(ask: Callable[[], Answer]) -> Answer:
+    """Return the answer to a request, sent again while a broker goes or comes. Raises KafkaException."""
     deadline = time.monotonic() + _TIMEOUT
     while True:
         try:
-            return int(consumer.get_watermark_offsets(TopicPartition(topic, number), _TIMEOUT)[0])
+            return ask()
         except KafkaException as error:
-            # Brokers end connections of clients that log in again too late, as on a busy machine.
-            if error.args[0].code() not in _LOST or time.monotonic() > deadline:
+            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
                 raise
             time.sleep(_PAUSE)
 

@@ -15,12 +15,12 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.config_rules import THROTTLES
 from reconciler.state.confluent import clients, replicas
-from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
+from reconciler.state.confluent.faults import LOST, in_words, is_refusal, refused, unreachable
 
 _FIRST_SECONDS = 10.0
 _ANSWER_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
-_SILENT = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
+_SILENT = frozenset({*LOST, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
 # The id that tools print of a topic without one.
 _NO_ID = "A" * 22
 

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault
 from reconciler.model.declared.cluster import Cluster
-from reconciler.state.confluent.faults import is_refusal, no_connection, refused, unreachable
+from reconciler.state.confluent.faults import LOST, is_refusal, no_connection, refused, unreachable
 
 if TYPE_CHECKING:
     from reconciler.state.confluent.clients import Reports
@@ -25,10 +25,9 @@ RAISED = (KafkaException, SystemError, TimeoutError)
 
 SILENT = frozenset(
     {
-        KafkaError._TRANSPORT,
+        *LOST,
         KafkaError._TIMED_OUT,
         KafkaError._MSG_TIMED_OUT,
-        KafkaError._ALL_BROKERS_DOWN,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.BROKER_NOT_AVAILABLE,
     }

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ResourceType, TopicMetadata
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import tls
-from reconciler.state.confluent.faults import is_not_let_in, no_connection, unresolved, wrong_protocol
+from reconciler.state.confluent.faults import LOST, is_not_let_in, no_connection, unresolved, wrong_protocol
 
 Client = TypeVar("Client")
 Answer = TypeVar("Answer")
@@ -171,6 +171,33 @@ def one_topic(client: Any, patience: float, topic: str) -> TopicMetadata:
     """Return the metadata of one topic; arguments and errors are those of `listed`."""
     found: TopicMetadata = listed(client, patience, topic).topics[topic]
     return found
+
+
+def watermarks(consumer: Any, topic: str, partition: int, seconds: float) -> tuple[int, int]:
+    """Return the first offset of a partition and the one behind its last record.
+
+    Over a new connection where one is lost: brokers end those of clients that log in again too late, and librdkafka
+    those to a broker that has left the cluster's metadata.
+
+    Args:
+        consumer: of the cluster.
+        topic: by name.
+        partition: by number.
+        seconds: to wait.
+
+    Raises:
+        KafkaException: no answer, or another one.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=seconds)
+        except KafkaException as error:
+            if error.args[0].code() not in LOST or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return found
 
 
 def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> tuple[AdminClient, ClusterMetadata]:

@@ -155,14 +155,11 @@ class Follower:
     def _bounds(self, consumer: Consumer, patience: float) -> tuple[int, int] | None:
         """Return where the topic begins and ends; None where it does not exist. Raises KafkaException."""
         try:
-            found: tuple[int, int] = consumer.get_watermark_offsets(
-                TopicPartition(self._topic.name, 0), timeout=patience
-            )
+            return clients.watermarks(consumer, self._topic.name, 0, patience)
         except KafkaException as error:
             if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
                 return None
             raise
-        return found
 
     def _read(self, consumer: Consumer, timeout: float) -> Iterator[tuple[str, Value | None]]:
         with self._ours():

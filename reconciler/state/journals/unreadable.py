@@ -13,7 +13,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from reconciler.model.declared.cluster import Cluster
-from reconciler.state.confluent import calls
+from reconciler.state.confluent import calls, clients
 from reconciler.state.journals import strangers
 
 SETTINGS = {
@@ -77,7 +77,7 @@ def pass_over(consumer: Consumer, cluster: Cluster, message: Message, seconds: f
 
 def _behind(consumer: Consumer, place: _Place, seconds: float) -> int:
     """Return the offset behind the batch. Raises KafkaException."""
-    _, end = consumer.get_watermark_offsets(TopicPartition(place.topic, place.partition), timeout=seconds)
+    _, end = clients.watermarks(consumer, place.topic, place.partition, seconds)
     # It is known to reach up to `within`, and not up to `behind`.
     within, step = place.begin, 1
     while (behind := min(within + step, end)) < end and _is_within(consumer, place, behind):

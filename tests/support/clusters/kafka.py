@@ -27,6 +27,7 @@ from confluent_kafka.admin import (
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
+from reconciler.state.confluent.faults import LOST
 from tests.support.waiting import DEADLINE_SECONDS, eventually
 
 ANSWER_SECONDS = 120
@@ -36,8 +37,7 @@ ANY_ACL = AclBindingFilter(
 VISIBLE_SECONDS = 300
 # What a cluster answers while a broker goes, comes or begins to lead; the next answer may be another one.
 _PASSING = {
-    KafkaError._TRANSPORT,
-    KafkaError._ALL_BROKERS_DOWN,
+    *LOST,
     KafkaError._TIMED_OUT,
     KafkaError._TIMED_OUT_QUEUE,
     KafkaError.LEADER_NOT_AVAILABLE,

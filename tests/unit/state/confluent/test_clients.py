@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from reconciler.embedded.certificates import Authority
@@ -126,6 +126,33 @@ def test_an_answer_that_was_refused_is_asked_for_once_more_with_what_is_there_by
     with pytest.raises(EnvironmentFault) as caught:
         fresh.ask(refused, 5.0)
     assert [problem.code for problem in caught.value.problems] == ["AB312"]
+
+
+class Leaving:
+    """A consumer whose broker leaves the cluster's metadata, or whose connection is lost, during some requests."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = list(codes)
+
+    def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> tuple[int, int]:
+        assert (place.topic, place.partition, timeout) == ("orders", 3, 60.0)
+        if self.codes:
+            raise KafkaException(KafkaError(self.codes.pop(0)))
+        return 5, 17
+
+
+def test_ends_of_a_partition_are_asked_for_again_where_a_connection_is_lost() -> None:
+    leaving = Leaving(KafkaError._DESTROY_BROKER, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+    assert clients.watermarks(leaving, "orders", 3, 60.0) == (5, 17)
+    assert not leaving.codes
+
+
+def test_another_answer_than_a_lost_connection_is_given_on() -> None:
+    leaving = Leaving(KafkaError._DESTROY_BROKER, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._TRANSPORT)
+    with pytest.raises(KafkaException) as caught:
+        clients.watermarks(leaving, "orders", 3, 60.0)
+    assert caught.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert leaving.codes == [KafkaError._TRANSPORT]
 
 
 class Names:
