@@ -10,6 +10,7 @@ from reconciler.deploy.folder import DeploymentFolder, Generation
 from reconciler.deploy.local import LocalDeployer
 from reconciler.deploy.standalone import StandaloneDeployer
 from reconciler.deploy.systemd import SystemdDeployer
+from reconciler.deploy.yarn import YarnDeployer
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.deployment import DeploymentKind, SystemdScope
 from reconciler.model.planning.deployments import DeployedProcess, Process
@@ -61,7 +62,7 @@ def deployer_of(
     """Return the deployer of a kind.
 
     Args:
-        kind: `local`, `systemd` or `standalone`.
+        kind: one that `apply` carries out.
         folder: of the data centre.
         scope: whose units, of the kind `systemd`.
         environ: the variables of this process, of which processes get those that they name.
@@ -69,4 +70,6 @@ def deployer_of(
     """
     if kind == "standalone":
         return StandaloneDeployer(folder, tasks)
+    if kind == "yarn":
+        return YarnDeployer(folder, environ)
     return SystemdDeployer(folder, scope) if kind == "systemd" else LocalDeployer(folder, environ)

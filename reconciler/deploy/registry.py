@@ -19,7 +19,7 @@ class RegisteredDeployment:
 
     Attributes:
         datacenter: its name.
-        kind: `local`, `systemd` or `standalone`.
+        kind: one that `apply` carries out.
         folder: with its files.
         scope: whose units, of the kind `systemd`.
     """
@@ -30,7 +30,7 @@ class RegisteredDeployment:
     scope: SystemdScope
 
 
-_KINDS, _SCOPES = one_of("local", "systemd", "standalone"), one_of("system", "user")
+_KINDS, _SCOPES = one_of("local", "systemd", "standalone", "yarn"), one_of("system", "user")
 _SHAPE = {"datacenter": WORD, "kind": _KINDS, "folder": WORD, "scope": _SCOPES}
 
 

@@ -66,6 +66,14 @@ class DrivenKeeper(Keeper):
             super()._finish()
 
 
+def begin_context() -> None:
+    """Have YARN take this program for an application that runs: without a Spark context it ends it after a while."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+
+    # Of the JVM beside this program, which has all settings; pyspark keeps it until the program ends.
+    SparkContext(conf=SparkConf())
+
+
 def run(description: dict[str, Any]) -> int:
     """Keep the process of a description running until its generation is off the record; return the exit code."""
     parent, file = os.getppid(), description["environment_file"]
@@ -75,7 +83,10 @@ def run(description: dict[str, Any]) -> int:
     if why := _unset(description, environ, is_readable=given is not None):
         tell(report_of(description), {**facts(), "pid": 0, "since": time.time(), "restarts": 1, "why": why})
         return 1
+    if description.get("begins_context"):
+        begin_context()
     keeper = DrivenKeeper(description, environ, parent)
+    # Behind the context, which has its own handler of SIGINT.
     keeper.end_on_signals()
     keeper.run()
     return 0

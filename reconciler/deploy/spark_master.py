@@ -8,26 +8,18 @@ Sources: https://spark.apache.org/docs/latest/spark-standalone.html#rest-api and
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from reconciler.model.base.errors import EnvironmentFault, Problem
-from reconciler.model.base.files import UnreadableFile, parse_json
-from reconciler.model.base.shape import COUNT, TEXT, WORD, Check, Misfit, fields, flag, listed
+from reconciler.deploy.rest import RestService, first_line
+from reconciler.model.base.shape import COUNT, TEXT, WORD, fields, flag, listed
 from reconciler.model.connection import hosts
-from reconciler.model.connection.redirects import NoRedirects
 
 _REST_PORT, _WEB_PORT = 6066, 8080
-_SECONDS = 15.0
-_LARGEST = 2**24
 _ALIVE = "ALIVE"
-_CODE = "AB768"
+_REMEDY = "start the master with spark.master.rest.enabled, or correct standalone.rest and standalone.web"
 
 
 class SparkWorker(NamedTuple):
@@ -100,7 +92,7 @@ class SparkMaster:
         names = [hosts.host_of(one) for one in address.removeprefix("spark://").split(",")]
         self._rest = [rest.rstrip("/")] if rest else [f"http://{name}:{_REST_PORT}" for name in names]
         self._web = [web.rstrip("/")] if web else [f"http://{name}:{_WEB_PORT}" for name in names]
-        self._opener = urllib.request.build_opener(NoRedirects)
+        self._service = RestService(f"Spark cluster {address}", "a Spark master", _REMEDY, _refusal)
 
     def cluster(self) -> SparkCluster:
         """Return what there is.
@@ -108,7 +100,8 @@ class SparkMaster:
         Raises:
             EnvironmentFault: AB768, no master that is in charge answers; AB309, it may not be connected to from here.
         """
-        told = self._first(self._web, "/json/", None, _CLUSTER, lambda found: found["status"] == _ALIVE)
+        urls = [f"{base}/json/" for base in self._web]
+        told = self._service.first(urls, _CLUSTER, is_meant=lambda found: found["status"] == _ALIVE)
         workers = (
             SparkWorker(one["id"], one["host"], one["coresfree"], one["memoryfree"])
             for one in told["workers"]
@@ -118,93 +111,33 @@ class SparkMaster:
 
     def version(self) -> str:
         """Return Spark's version; errors are those of `cluster`."""
-        told = self._first(self._rest, "/v1/submissions/status/none", None, {"serverSparkVersion": WORD})
+        told = self._service.first(self._submissions("status/none"), {"serverSparkVersion": WORD})
         return str(told["serverSparkVersion"])
 
     def submit(self, request: Mapping[str, Any]) -> str:
         """Submit a driver, and return the id of the submission; errors are those of `cluster`."""
-        told = self._first(self._rest, "/v1/submissions/create", request, _ANSWER, _is_taken)
+        told = self._service.first(self._submissions("create"), _ANSWER, _MORE, request, _is_taken)
         return str(told["submissionId"])
 
     def submitted(self, submission: str) -> Submitted:
         """Return what became of a submission; errors are those of `cluster`."""
-        path = f"/v1/submissions/status/{quote(submission, safe='')}"
-        told = self._first(self._rest, path, None, _ANSWER)
+        told = self._service.first(self._submissions(f"status/{quote(submission, safe='')}"), _ANSWER, _MORE)
         return Submitted(told.get("driverState", ""), told.get("workerHostPort", ""))
 
     def kill(self, submission: str) -> None:
         """End a driver, if the master has it; errors are those of `cluster`."""
-        self._first(self._rest, f"/v1/submissions/kill/{quote(submission, safe='')}", {}, _ANSWER)
+        self._service.first(self._submissions(f"kill/{quote(submission, safe='')}"), _ANSWER, _MORE, {})
 
-    # --- requests ----------------------------------------------------------------------------------------------------
-
-    def _first(
-        self,
-        bases: Iterable[str],
-        path: str,
-        body: Mapping[str, Any] | None,
-        shape: Mapping[str, Check],
-        is_meant: Callable[[dict[str, Any]], bool] = lambda _: True,
-    ) -> dict[str, Any]:
-        """Return the answer of the first master that gives the one that is meant."""
-        failures = []
-        for base in bases:
-            hosts.check(f"Spark cluster {self.address}", (), [base])
-            try:
-                told = self._answer(base + path, body)
-                found = fields(told, shape, _MORE)
-            except _NoAnswer as error:
-                failures.append(f"{base}: {error}")
-            except (Misfit, UnreadableFile) as error:
-                failures.append(f"{base}: its answer is none of a Spark master: {error}")
-            else:
-                if is_meant(found):
-                    return found
-                failures.append(f"{base}: {_refusal(told)}")
-        remedy = "start the master with spark.master.rest.enabled, or correct standalone.rest and standalone.web"
-        raise EnvironmentFault(Problem(_CODE, f"Spark cluster {self.address}", "; ".join(failures), remedy))
-
-    def _answer(self, url: str, body: Mapping[str, Any] | None) -> Any:
-        """Return an answer as JSON types.
-
-        Raises:
-            _NoAnswer: there is none, or it is an error.
-            UnreadableFile: it is no JSON.
-        """
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json;charset=UTF-8"})
-        try:
-            with self._opener.open(request, timeout=_SECONDS) as answer:
-                return parse_json(answer.read(_LARGEST).decode(errors="replace"))
-        except urllib.error.HTTPError as error:
-            # The body may hold a stack trace behind the first line.
-            raise _NoAnswer(_said(error)) from None
-        except urllib.error.URLError as error:
-            raise _NoAnswer(str(error.reason)) from None
-        except (OSError, HTTPException) as error:
-            raise _NoAnswer(str(error) or type(error).__name__) from None
+    def _submissions(self, path: str) -> list[str]:
+        return [f"{base}/v1/submissions/{path}" for base in self._rest]
 
 
 def _is_taken(answer: dict[str, Any]) -> bool:
     return bool(answer["success"] and answer.get("submissionId"))
 
 
-class _NoAnswer(Exception):
-    """A master gives no answer."""
-
-
-def _said(error: urllib.error.HTTPError) -> str:
-    try:
-        told = parse_json(error.read(_LARGEST).decode(errors="replace"))
-        return f"HTTP status {error.code}: {_refusal(told)}"
-    except (OSError, HTTPException, UnreadableFile):
-        return f"HTTP status {error.code}"
-
-
 def _refusal(told: Any) -> str:
     """Return why a master does not do what it is asked, in a line."""
     if isinstance(told, dict) and told.get("status") not in (None, _ALIVE):
         return f"the master is {str(told['status'])[:40]}"
-    message = told.get("message") if isinstance(told, dict) else None
-    lines = str(message or "").splitlines()
-    return lines[0][:300] if lines else "it refuses"
+    return first_line(told.get("message") if isinstance(told, dict) else None) or "it refuses"

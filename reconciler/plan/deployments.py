@@ -8,7 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 from reconciler.model.declared.datacenter import DataCenter
-from reconciler.model.declared.deployment import Deployment, DeploymentKind, SparkDrivers, SystemdUnits
+from reconciler.model.declared.deployment import (
+    Deployment,
+    DeploymentKind,
+    SparkDrivers,
+    SystemdUnits,
+    YarnApplications,
+)
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.deployments import (
     FILES,
@@ -27,10 +33,13 @@ from reconciler.model.planning.deployments import (
 from reconciler.model.planning.drift import DriftedProcess
 
 _TOKEN = "--token"
+_OF_YARN = "spark.yarn."
 _FILE_OPTIONS = ("--tls-certificate", "--tls-key")
 BY_OTHERS = "`anabranch render` writes its manifests, and others apply them"
 # Where an image has what pods run, and where they listen.
 IN_IMAGE = "/opt/anabranch/bin/python"
+# Where YARN unpacks an environment, seen from the folder of a container.
+IN_ARCHIVE = "environment/bin/python"
 _IN_PODS = {"metrics": "0.0.0.0:9404", "serve": "0.0.0.0:8083"}
 
 
@@ -58,7 +67,7 @@ def wanted_processes(
     deployment, aliases = datacenter.deployment, fed_clusters(topology, datacenter.name)
     if deployment.kind == "none" or not aliases:
         return ()
-    interpreter = deployment.python or (IN_IMAGE if deployment.kind == "kubernetes" else python)
+    interpreter = deployment.python or _python_of(deployment) or python
     version = version_of(deployment.kind, interpreter)
     files = tuple((file.name, digest_of(file)) for file in sorted(topology.files, key=lambda file: file.name))
     processes = [
@@ -77,6 +86,13 @@ def wanted_processes(
         for name, command in _commands(deployment, aliases)
     ]
     return tuple(replace(one, variables=_variables(topology, datacenter, one)) for one in processes)
+
+
+def _python_of(deployment: Deployment) -> str | None:
+    """Return the interpreter of what a deployment brings along; None where it brings none."""
+    if deployment.kind == "kubernetes":
+        return IN_IMAGE
+    return IN_ARCHIVE if deployment.kind == "yarn" and deployment.yarn.archive is not None else None
 
 
 def _commands(deployment: Deployment, aliases: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -132,6 +148,23 @@ def _limits(datacenter: DataCenter) -> Iterator[tuple[str, str]]:
     if deployment.kind == "standalone":
         yield "master", str(datacenter.spark.master)
         yield from _of_drivers(deployment.standalone)
+    if deployment.kind == "yarn":
+        yield from _of_applications(deployment.yarn)
+        yield from ((f"conf.{name}", value) for name, value in datacenter.spark.conf if name.startswith(_OF_YARN))
+
+
+def _of_applications(applications: YarnApplications) -> Iterator[tuple[str, str]]:
+    yield "resource-managers", ",".join(applications.resource_managers)
+    if applications.configuration is not None:
+        yield "configuration", applications.configuration
+    if applications.archive is not None:
+        yield "archive", applications.archive
+    if applications.queue is not None:
+        yield "queue", applications.queue
+    yield "cores", str(applications.cores)
+    yield "memory", str(applications.memory)
+    if applications.environment_file is not None:
+        yield "environment-file", applications.environment_file
 
 
 def _of_drivers(drivers: SparkDrivers) -> Iterator[tuple[str, str]]:

@@ -13,12 +13,14 @@ from reconciler.declare.documents.located import Located, SourcePlace
 from reconciler.declare.documents.quantities import byte_count
 from reconciler.model.declared.deployment import (
     NO_DEPLOYMENT,
+    PLAIN_APPLICATIONS,
     PLAIN_DRIVERS,
     PLAIN_PODS,
     Deployment,
     KubernetesPods,
     SparkDrivers,
     SystemdUnits,
+    YarnApplications,
 )
 
 _OPTIONS = ("listen", "mirror-maker-names", "drift-every", "tls-certificate", "tls-key")
@@ -56,7 +58,20 @@ def build(place: SourcePlace) -> Deployment:
             environment_file=drivers.get("environment-file"),
         ),
         kubernetes=_pods(fields.get("kubernetes") or {}),
+        yarn=_applications(fields.get("yarn") or {}),
         place=place.where,
+    )
+
+
+def _applications(fields: dict[str, Any]) -> YarnApplications:
+    return YarnApplications(
+        resource_managers=tuple(one.rstrip("/") for one in fields.get("resource-managers", ())),
+        configuration=fields.get("configuration"),
+        archive=fields.get("archive"),
+        queue=fields.get("queue"),
+        cores=int(fields.get("cores", PLAIN_APPLICATIONS.cores)),
+        memory=byte_count(fields.get("memory", PLAIN_APPLICATIONS.memory)),
+        environment_file=fields.get("environment-file"),
     )
 
 
@@ -82,18 +97,22 @@ def check(place: SourcePlace) -> Iterator[Located]:
     elif kind != "none" and "folder" not in place.value:
         message = f"expected a folder, as kind {kind} keeps files, logs and state in one; found none"
         yield place.problem(codes.MISSING, message, "add folder: /absolute/path", at_key=True)
+    if kind == "yarn" and "yarn" not in place.value:
+        message = "expected yarn with resource-managers, which are asked what runs; found none"
+        yield place.problem(codes.MISSING, message, "add yarn: {resource-managers: [http://host:8088]}", at_key=True)
     for key, of_kind, remedy in (
         ("environment", "local", f"name a file with the variables as {kind}.environment-file"),
         ("systemd", "systemd", "remove it, or choose kind: systemd"),
         ("standalone", "standalone", "remove it, or choose kind: standalone"),
         ("kubernetes", "kubernetes", "remove it, or choose kind: kubernetes"),
+        ("yarn", "yarn", "remove it, or choose kind: yarn"),
     ):
         if key in place.value and kind not in ("none", of_kind):
             message = f"{key} is of kind {of_kind}; this deployment has kind {kind}"
             yield (place / key).problem(codes.WRONG_VALUE, message, remedy, at_key=True)
     for key in ("metrics", "serve"):
-        if kind == "standalone" and key in place.value:
-            message = f"a Spark cluster runs what copies records; found {key}"
+        if kind in ("standalone", "yarn") and key in place.value:
+            message = f"kind {kind} runs what copies records; found {key}"
             remedy = f"remove it, and run anabranch {key} as a service of your own: it needs no place near the flows"
             yield (place / key).problem(codes.WRONG_VALUE, message, remedy, at_key=True)
     units = place / "systemd"

@@ -37,7 +37,7 @@ _PLANNED_KEYS: dict[str, frozenset[str]] = {
 
 _OF_DEPLOYMENTS = (
     *("folder", "host", "kind", "metrics", "processes", "python", "serve"),
-    *("kubernetes", "standalone", "systemd"),
+    *("kubernetes", "standalone", "systemd", "yarn"),
 )
 _WITH_CLIENTS = ("topology", "cluster", "flow")
 _ROLES = ("consumer", "producer", "admin")

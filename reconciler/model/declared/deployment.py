@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-DeploymentKind = Literal["none", "local", "systemd", "standalone", "kubernetes"]
+DeploymentKind = Literal["none", "local", "systemd", "standalone", "kubernetes", "yarn"]
 """`none`: others start them. `local`: keepers on the machine of `apply`. `systemd`: units there. `standalone`: drivers
-on the Spark cluster of the data centre. `kubernetes`: manifests, which others apply."""
+on the Spark cluster of the data centre. `yarn`: drivers of YARN's applications. `kubernetes`: manifests, which others
+apply."""
 
 SystemdScope = Literal["system", "user"]
 
@@ -57,6 +58,33 @@ PLAIN_DRIVERS = SparkDrivers()
 
 
 @dataclass(frozen=True)
+class YarnApplications:
+    """What applications of YARN get beside the process.
+
+    Attributes:
+        resource_managers: URLs of the web interfaces of all ResourceManagers.
+        configuration: absolute path of the folder with the cluster's `yarn-site.xml`, on the machine of `apply`; None
+            for that of `HADOOP_CONF_DIR`.
+        archive: where YARN fetches a packed environment from; None where every node has the interpreter.
+        queue: in which they run; None for the user's own.
+        cores: of a container.
+        memory: bytes of a container.
+        environment_file: on every node, with variables that the topology refers to; None where nodes have them.
+    """
+
+    resource_managers: tuple[str, ...] = ()
+    configuration: str | None = None
+    archive: str | None = None
+    queue: str | None = None
+    cores: int = 2
+    memory: int = 4 * 2**30
+    environment_file: str | None = None
+
+
+PLAIN_APPLICATIONS = YarnApplications()
+
+
+@dataclass(frozen=True)
 class KubernetesPods:
     """What pods get beside the process.
 
@@ -98,6 +126,7 @@ class Deployment:
         systemd: of the kind `systemd`.
         standalone: of the kind `standalone`.
         kubernetes: of the kind `kubernetes`.
+        yarn: of the kind `yarn`.
         place: `file:line:column (json path)` where it is declared, no part of what it is.
     """
 
@@ -112,6 +141,7 @@ class Deployment:
     systemd: SystemdUnits = PLAIN_UNITS
     standalone: SparkDrivers = PLAIN_DRIVERS
     kubernetes: KubernetesPods = PLAIN_PODS
+    yarn: YarnApplications = PLAIN_APPLICATIONS
     place: str = ""
 
     @property

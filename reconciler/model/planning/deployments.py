@@ -100,7 +100,7 @@ class Process:
 _WORDS = ("topology", "datacenter", "name", "kind", "folder", "python", "version")
 _SHAPE = {
     **dict.fromkeys(_WORDS, WORD),
-    "kind": one_of("local", "systemd", "standalone", "kubernetes"),
+    "kind": one_of("local", "systemd", "standalone", "kubernetes", "yarn"),
     "version": TEXT,
     "command": listed(TEXT),
     "variables": listed(TEXT),

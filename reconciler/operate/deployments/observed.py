@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reconciler.deploy.registry import RegisteredDeployment
 
 
-_ELSEWHERE = ("standalone", "kubernetes")
+_ELSEWHERE = ("standalone", "kubernetes", "yarn")
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -19,25 +15,16 @@ import pytest
 from reconciler.embedded import EmbeddedCluster, running
 from reconciler.embedded.ports import PortLease
 from reconciler.model.declared.cluster import Cluster
-from tests.support.clusters.kafka import create, declared
+from tests.support.clusters.kafka import create
 from tests.support.clusters.traffic import Traffic
-from tests.support.commands.command import Ended, anabranch
-from tests.support.deploying import BROKEN, EAST_AND_WEST, interpreter
-from tests.support.replicator.copying import assert_copied, log_ends
+from tests.support.commands.command import anabranch
+from tests.support.deployed_site import LIMIT, Site, longest_break
+from tests.support.deploying import BROKEN, interpreter
+from tests.support.replicator.copying import assert_copied
 from tests.support.waiting import eventually
 
 CHANGES = 3
-LIMIT = 580
 RECORDS = 400_000
-FILE = (
-    EAST_AND_WEST
-    + """\
-flows:
-  - {{from: east, to: west, topics: {{include: ["{name}.*"]}}, heartbeats: false, linger: {linger}}}
-datacenters:
-  dc2: {{deploy: {deploy}}}
-"""
-)
 
 
 @pytest.fixture(scope="module")
@@ -45,50 +32,6 @@ def clusters() -> Iterator[dict[str, EmbeddedCluster]]:
     made = EmbeddedCluster("east"), EmbeddedCluster("west")
     with running(*made):
         yield dict(zip(("east", "west"), made, strict=True))
-
-
-class Site:
-    """A topology whose second data centre is deployed on this machine.
-
-    Args:
-        folder: for everything.
-        clusters: by alias.
-        name: of the topology, and how its topics begin.
-    """
-
-    def __init__(self, folder: Path, clusters: dict[str, EmbeddedCluster], name: str) -> None:
-        self.name, self.folder = name, folder / "dc2"
-        self.file = folder / "site.yaml"
-        self.linger = "1ms"
-        self._clusters = clusters
-        self.write()
-
-    def write(self, **deploy: Any) -> None:
-        """Declare the deployment with these fields."""
-        fields = {"kind": "local", "folder": str(self.folder)} | deploy
-        addresses = {alias: one.bootstrap for alias, one in self._clusters.items()}
-        self.file.write_text(FILE.format(name=self.name, linger=self.linger, deploy=json.dumps(fields), **addresses))
-
-    def apply(self) -> Ended:
-        return anabranch("apply", self.file, "--yes", limit=LIMIT)
-
-    def processes(self) -> dict[str, dict[str, Any]]:
-        told = anabranch("deployments", self.file, "--json")
-        assert told.code == 0, told
-        return {one["process"]: one for one in json.loads(told.stdout)["processes"]}
-
-    def pids(self) -> dict[str, int]:
-        return {name: one["pid"] for name, one in self.processes().items() if one["running"]}
-
-    def states(self) -> list[str]:
-        """Return the state of the flow and of each of its partitions."""
-        (flow,) = json.loads(anabranch("status", self.file, "--format", "json", "--partitions").stdout)["flows"]
-        return [flow["state"], *(one["state"] for one in flow["partitions"])]
-
-    def copied(self) -> int:
-        """Return how many records the copy has."""
-        west = declared("west", self._clusters["west"])
-        return log_ends(west, f"east.{self.name}", 2)
 
 
 @pytest.fixture
@@ -218,19 +161,3 @@ def scrape(port: int) -> bytes:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         found: bytes = answer.read()
     return found
-
-
-def longest_break(site: Site) -> tuple[float, Ended]:
-    """Apply, and return the longest time meanwhile in which no record was copied."""
-    before = site.copied()
-    # A change of the declaration, as before, ends a run; what is measured begins when the next one copies.
-    newest = eventually("records are copied", site.copied, lambda copied: copied > before)
-    longest, since = 0.0, time.monotonic()
-    with ThreadPoolExecutor(1) as pool:
-        applying = pool.submit(site.apply)
-        while not applying.done():
-            if (copied := site.copied()) != newest:
-                newest, since = copied, time.monotonic()
-            longest = max(longest, time.monotonic() - since)
-            time.sleep(0.1)
-        return longest, applying.result()

@@ -11,7 +11,13 @@ import pytest
 from reconciler.model.connection.references import Reference
 from reconciler.model.connection.security import Security
 from reconciler.model.declared.datacenter import DataCenter, Spark
-from reconciler.model.declared.deployment import Deployment, KubernetesPods, SparkDrivers, SystemdUnits
+from reconciler.model.declared.deployment import (
+    Deployment,
+    KubernetesPods,
+    SparkDrivers,
+    SystemdUnits,
+    YarnApplications,
+)
 from reconciler.model.declared.topology import Topology, TopologyFile
 from reconciler.model.planning.deployments import (
     DeployedProcess,
@@ -61,6 +67,27 @@ def test_drivers_have_the_master_and_their_share_of_a_worker_as_facts() -> None:
     }
     assert process.variables == ("A_PW", "MASTERS")
     assert Process.from_json(process.to_json()) == process
+
+
+def test_applications_have_what_yarn_is_asked_for_as_facts() -> None:
+    applications = YarnApplications(("http://r1:8088", "http://r2:8088"), "/etc/hadoop/conf", None, "mirrors")
+    conf = (("spark.yarn.stagingDir", "hdfs:///staging"), ("spark.executor.cores", "1"))
+    made = shop(Deployment("yarn", "/mnt/dc", yarn=applications))
+    made = replace(made, datacenters={"dc": replace(made.datacenters["dc"], spark=Spark(None, conf))})
+    (process,) = wanted(made)
+    assert dict(process.limits) == {
+        "resource-managers": "http://r1:8088,http://r2:8088",
+        "configuration": "/etc/hadoop/conf",
+        "queue": "mirrors",
+        "cores": "2",
+        "memory": "4294967296",
+        "conf.spark.yarn.stagingDir": "hdfs:///staging",
+    }
+    assert process.python == PYTHON
+    assert Process.from_json(process.to_json()) == process
+    packed = replace(applications, archive="hdfs:///environment.tar.gz")
+    (process,) = wanted(shop(Deployment("yarn", "/mnt/dc", yarn=packed)))
+    assert process.python == "environment/bin/python"
 
 
 def test_pods_are_left_to_others_and_what_ran_here_before_is_stopped() -> None:

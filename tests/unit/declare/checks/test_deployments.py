@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from reconciler import declare
-from reconciler.model.declared.deployment import NO_DEPLOYMENT, Deployment, SparkDrivers, SystemdUnits
+from reconciler.model.declared.deployment import (
+    NO_DEPLOYMENT,
+    Deployment,
+    SparkDrivers,
+    SystemdUnits,
+    YarnApplications,
+)
 from reconciler.model.recorded.declaration import digest_into
 from tests.unit.declare.declaring import load, refused
 
@@ -62,11 +68,34 @@ def test_drivers_are_declared_beside_the_cluster_that_has_them(tmp_path: Path) -
     assert full.datacenters["dc2"].deployment.standalone == found
 
 
+def test_applications_are_declared_with_their_managers(tmp_path: Path) -> None:
+    plain = load(
+        tmp_path, TOPOLOGY.format("kind: yarn, folder: /mnt/a, yarn: {resource-managers: ['http://rm:8088/']}")
+    )
+    managers = ("http://rm:8088",)
+    assert plain.datacenters["dc2"].deployment.yarn == YarnApplications(managers, None, None, None, 2, 2**32, None)
+    fields = (
+        "resource-managers: ['https://rm1:8090', 'https://rm2:8090'], configuration: /etc/hadoop/conf, "
+        "archive: 'hdfs:///a/environment.tar.gz', queue: root.mirrors, cores: 3, memory: 2GB, "
+        "environment-file: /etc/a.env"
+    )
+    full = load(tmp_path, TOPOLOGY.format(f"kind: yarn, folder: /mnt/a, yarn: {{{fields}}}"))
+    assert full.datacenters["dc2"].deployment.yarn == YarnApplications(
+        ("https://rm1:8090", "https://rm2:8090"),
+        "/etc/hadoop/conf",
+        "hdfs:///a/environment.tar.gz",
+        "root.mirrors",
+        3,
+        2_000_000_000,
+        "/etc/a.env",
+    )
+
+
 @pytest.mark.parametrize(
     ("fields", "path", "code", "said"),
     [
-        ("metrics: {}", "metrics", "AB104", "a Spark cluster runs what copies records; found metrics"),
-        ("serve: {}", "serve", "AB104", "a Spark cluster runs what copies records; found serve"),
+        ("metrics: {}", "metrics", "AB104", "kind standalone runs what copies records; found metrics"),
+        ("serve: {}", "serve", "AB104", "kind standalone runs what copies records; found serve"),
         ("environment: [X]", "environment", "AB104", "environment is of kind local"),
         ("systemd: {}", "systemd", "AB104", "systemd is of kind systemd"),
         ("standalone: {memory: 4MB}", "standalone.memory", "AB104", "a size from 1GB on"),
@@ -104,13 +133,21 @@ def test_files_of_one_name_get_names_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "path", "code", "said"),
     [
-        ("kind: nomad, folder: /x", "kind", "AB104", "expected none, local, systemd, standalone or kubernetes"),
+        ("kind: nomad, folder: /x", "kind", "AB104", "expected none, local, systemd, standalone, yarn or kubernetes"),
         ("folder: /x", "", "AB114", "kind is missing"),
         ("kind: local", "", "AB114", "expected a folder, as kind local keeps files"),
         ("kind: local, folder: x", "folder", "AB104", "expected an absolute path"),
         ("kind: local, folder: /x, processes: 3", "processes", "AB104", "flows lead into 2 clusters of dc2"),
         ("kind: local, folder: /x, processes: 0", "processes", "AB104", "expected a whole number from 1 to 100"),
         ("kind: standalone, folder: /x", "", "AB114", "runs drivers on the cluster of spark.master; found none"),
+        ("kind: yarn, folder: /x", "", "AB114", "expected yarn with resource-managers"),
+        ("kind: local, folder: /x, yarn: {resource-managers: ['http://rm:8088']}", "yarn", "AB104", "is of kind yarn"),
+        (
+            "kind: yarn, folder: /x, yarn: {resource-managers: ['http://rm:8088']}, serve: {}",
+            "serve",
+            "AB104",
+            "kind yarn runs what copies records; found serve",
+        ),
         ("kind: local, folder: /x, standalone: {cores: 1}", "standalone", "AB104", "standalone is of kind standalone"),
         ("kind: systemd, folder: /x, environment: [X]", "environment", "AB104", "environment is of kind local"),
         ("kind: local, folder: /x, systemd: {cpus: 1}", "systemd", "AB104", "systemd is of kind systemd"),
