@@ -11,7 +11,7 @@ WITHOUT := --numprocesses 6 -m 'not spark and not long'
 # Tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo quick test test-long checks lint types imports unit bench lock release image clean
+.PHONY: install demo quick test test-long checks lint types imports read unit bench lock release image clean
 
 install: $(READY)
 
@@ -41,7 +41,12 @@ checks: $(READY)
 quick: checks
 	$(TESTS) --numprocesses 2 -m 'not slow' tests/unit
 
-test: checks
+# All tests are read once, beside the checks: six processes that compile them at the same time take minutes for it.
+read: $(READY)
+	@told=$$($(BIN)/pytest --collect-only --quiet 2>&1) || { echo "$$told"; exit 1; }
+
+test: $(READY)
+	@$(MAKE) --no-print-directory --jobs 4 lint types imports read
 	@failed=0; \
 	$(TESTS) $(WITH_SPARK) --durations=20 || failed=1; \
 	$(TESTS) $(WITHOUT) --durations=20 || failed=1; \
