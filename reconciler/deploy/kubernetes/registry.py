@@ -1,4 +1,4 @@
-"""Whether an image is in its registry, as far as a registry tells that without a login.
+"""Whether an image is in its registry, as far as that can be seen without a login.
 
 Source: https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
 """
@@ -87,7 +87,7 @@ def look_up(image: str) -> Seen:
     if code == HTTPStatus.NOT_FOUND:
         return Seen("failure", f"{name.host} has no {name.repository} with {name.reference}")
     if code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return Seen("warning", f"{name.host} wants a login for {name.repository}, which pods may have")
+        return Seen("warning", f"{name.host} requires a login for {name.repository}, which pods may have")
     if code != HTTPStatus.OK:
         return Seen("warning", f"{name.host} answers with HTTP status {code}")
     return Seen("ok", f"{name.host} has {name.repository} with {name.reference}")
@@ -118,7 +118,7 @@ def _asked(url: str, headers: Mapping[str, str]) -> tuple[int, str]:
 
 
 def _token(challenge: str) -> str:
-    """Return a token for those without a login; empty where none is to be had.
+    """Return a token for requests without a login; empty where there is none.
 
     Source: https://distribution.github.io/distribution/spec/auth/token/
     """

@@ -122,7 +122,7 @@ def test_a_token_is_fetched_where_everybody_may_have_one(registry: RegistryStand
 def test_where_a_login_is_wanted_nothing_is_claimed(tokens: bytes, registry: RegistryStandIn) -> None:
     registry.wants, registry.tokens = "t-1", tokens
     seen = look_up(f"{registry.host}/team/anabranch:1.0.0")
-    assert seen == ("warning", f"{registry.host} wants a login for team/anabranch, which pods may have")
+    assert seen == ("warning", f"{registry.host} requires a login for team/anabranch, which pods may have")
 
 
 @pytest.mark.parametrize("challenge", ["Basic realm=x", "Bearer", 'Bearer realm="file:///etc/passwd"', ""])
