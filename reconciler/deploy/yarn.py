@@ -27,7 +27,7 @@ CONF = "conf."
 # Of the JVM that YARN starts, which does nothing but wait for the driver (MiB); the driver gets the rest.
 _JVM = 512
 _SUBMIT_SECONDS = 900
-_KILL = "org.apache.hadoop.yarn.client.cli.ApplicationCLI"
+_KILL = ("org.apache.hadoop.yarn.client.cli.ApplicationCLI", "application", "-kill")
 _LINES = 5
 _VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
@@ -125,7 +125,7 @@ class YarnDeployer(DrivenDeployer):
     def _not_begun(self, generation: Generation, last: Report | None) -> NotBegun:
         found = self._applications(generation)
         if not found:
-            return NotBegun("YARN has no application of it any more", is_final=True)
+            return NotBegun("YARN has no application of it")
         newest = found[-1]
         told = f": {newest.why}" if newest.why else ""
         if newest.is_over:
@@ -144,7 +144,7 @@ class YarnDeployer(DrivenDeployer):
             for one in self._applications(generation):
                 if not one.is_over and (everything or not one.container):
                     # By a client's protocol: the REST API refuses it where users have no login of their own there.
-                    self._spark(generation, "spark-class", _KILL, "-kill", one.id)
+                    self._spark(generation, "spark-class", *_KILL, one.id)
 
     def _applications(self, generation: Generation) -> list[YarnApplication]:
         return _manager_of(generation.process).applications(tag_of(generation))

@@ -40,6 +40,7 @@ def gone_on(pair: Pair) -> PartitionStatus:
     return copy(FlowSpec.compile(topology, topology.flows[0], new_run())).at(pair.topic)
 
 
+@pytest.mark.long
 def test_positions_stay_where_nothing_came(make: MakePair) -> None:
     pair = make("translated")
     before = positions(pair)

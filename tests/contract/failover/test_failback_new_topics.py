@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from reconciler.embedded import EmbeddedCluster
 from tests.support.clusters.consumers import leave_behind, offsets_of
 from tests.support.clusters.kafka import create, declared, delete, names
@@ -19,6 +21,7 @@ def again(cluster: EmbeddedCluster, topic: str, values: list[str]) -> None:
         write(cluster, topic, values)
 
 
+@pytest.mark.long
 def test_what_was_made_meanwhile_is_told_and_nothing_is_mixed(make: MakePair, tmp_path: Path) -> None:
     # What is copied back as a whole has identical offsets then, the rest its own.
     pair = make("translated", "empty", "filled", "copied")

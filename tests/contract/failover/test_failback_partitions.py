@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.clusters.consumers import leave_behind, offsets_of
 from tests.support.clusters.kafka import declared, grow, partitions
 from tests.support.commands.failing_over import MakePair, Pair, named, read_from, write
@@ -16,6 +18,7 @@ def ends(pair: Pair) -> list[int]:
     return [log_end(east, name, number) for name in (pair.topic, pair.other("b"), pair.other("c")) for number in (0, 1)]
 
 
+@pytest.mark.long
 def test_partitions_that_were_added_meanwhile(make: MakePair, tmp_path: Path) -> None:
     # What is made anew goes back with identical offsets, the rest with its own.
     pair = make("translated", "b", "c")

@@ -29,6 +29,7 @@ def make(make: MakePair, monkeypatch: pytest.MonkeyPatch) -> MakePair:
     return make
 
 
+@pytest.mark.long
 def test_as_many_records_of_others_are_not_taken_for_what_came_back(
     make: MakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,6 +150,7 @@ def test_the_replicator_copies_with_what_apply_allows_it_and_with_nothing_else(
     assert identical(seen, topic_name) == RECORDS
 
 
+@pytest.mark.long
 def test_what_it_is_allowed_is_mended_and_taken_back(
     secured: tuple[EmbeddedCluster, EmbeddedCluster], topic_name: str, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.support.provision.provisioning import STACK, Way, entries, held, plan
 NOT_KNOWN = "it was begun, and may be done: apply again, which finds what is there"
 
 
+@pytest.mark.long
 def test_a_killed_up_is_finished_by_the_next_apply(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

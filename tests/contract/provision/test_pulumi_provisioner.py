@@ -276,7 +276,7 @@ flows:
 """
 
 
-@pytest.mark.parametrize("place", ["dc2", "dc3"])
+@pytest.mark.parametrize("place", ["dc2", pytest.param("dc3", marks=pytest.mark.long)])
 def test_a_topic_crosses_two_hops_in_one_apply(
     way: Way,
     tmp_path: Path,
@@ -333,6 +333,7 @@ def test_the_stack_of_another_topology_is_left_alone(
     ]
 
 
+@pytest.mark.long
 def test_an_older_pulumi_writes_its_events_to_a_file(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from reconciler.client import Checkpoint, MirrorClient, translate_offsets
@@ -32,6 +33,7 @@ def commit(cluster: EmbeddedCluster, group: str, *offsets: TopicPartition) -> No
     consumer.close()
 
 
+@pytest.mark.long
 def test_what_it_writes_is_read_as_kafkas_own_client_reads_it(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str, tmp_path: Path
 ) -> None:

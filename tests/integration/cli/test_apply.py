@@ -265,6 +265,7 @@ def test_a_stopped_target_is_named(tmp_path: Path, make_clusters: MakeClusters, 
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.long
 def test_an_apply_that_is_killed_again_and_again_is_finished_by_the_next(
     tmp_path: Path, make_clusters: MakeClusters, topic_name: str
 ) -> None:

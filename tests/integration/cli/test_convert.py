@@ -45,6 +45,7 @@ def identical(source: EmbeddedCluster, topic: str, target: EmbeddedCluster, remo
     assert (found.is_identical, found.records) == (True, RECORDS), found.different
 
 
+@pytest.mark.long
 def test_three_connectors_of_a_guide_for_two_clusters(
     tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
@@ -61,6 +62,7 @@ def test_three_connectors_of_a_guide_for_two_clusters(
     identical(source_cluster, taken, target_cluster, f"emrsource.{taken}")
 
 
+@pytest.mark.long
 def test_the_quick_start_of_mirus(tmp_path: Path, source_cluster: EmbeddedCluster, topic_name: str) -> None:
     produced(source_cluster, topic_name)
     config = {
@@ -137,6 +139,7 @@ connector.us-west->us-east.emit.heartbeats = false
     assert (unknown.code, "north" in unknown.stderr) == (2, True)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_a_standalone_connector_as_kip_382_has_it(
     tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str

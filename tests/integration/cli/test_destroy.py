@@ -299,6 +299,7 @@ def test_it_keeps_the_lock_of_apply(
     assert (ended.code, "[AB501]" in ended.stderr, copy in names(target_cluster)) == (LOCKED, True, True)
 
 
+@pytest.mark.long
 def test_one_that_is_killed_is_finished_by_the_next(
     tmp_path: Path, make_clusters: MakeClusters, topic_name: str
 ) -> None:

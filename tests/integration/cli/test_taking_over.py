@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
 from tests.support.clusters.kafka import create, declared, names, partitions
-from tests.support.clusters.mirrormaker import mirrormaker
+from tests.support.clusters.mirrormaker import FORMER, Make, mirrormaker, mirrormaker1
 from tests.support.clusters.traffic import Traffic
 from tests.support.commands.command import anabranch
 from tests.support.commands.payments import name_of, write
@@ -21,6 +21,13 @@ from tests.support.replicator.translated import Content, committed, contents
 from tests.support.waiting import eventually
 
 REFUSED = 4
+
+
+@pytest.fixture
+def clusters(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> tuple[EmbeddedCluster, EmbeddedCluster]:
+    return source_cluster, target_cluster
 
 
 @pytest.fixture
@@ -209,20 +216,25 @@ def noted_of(cluster: EmbeddedCluster, topic: str) -> dict[bytes, bytes]:
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
+@pytest.mark.parametrize("exactly_once", [False, True], ids=["at least once", "exactly once"])
+@pytest.mark.parametrize("version", ["", FORMER], ids=["embedded", "former"])
 def test_a_live_mirror_maker_2_is_followed(
-    tmp_path: Path,
-    file: Path,
-    source_cluster: EmbeddedCluster,
-    target_cluster: EmbeddedCluster,
-    topic_name: str,
+    version: str,
+    exactly_once: bool,
     ending: signal.Signals,
+    tmp_path: Path,
+    topic_name: str,
+    clusters: tuple[EmbeddedCluster, EmbeddedCluster],
 ) -> None:
+    source_cluster, target_cluster = clusters
+    file = write(tmp_path, source_cluster.bootstrap, target_cluster.bootstrap, topic_name)
     records = 30_000
     create(source_cluster, topic_name, 1)
     source, target = declared("us-east", source_cluster), declared("eu-west", target_cluster)
     traffic = Traffic(source_cluster, topic_name, 1, records, 1_000, per_second=500)
     command = ("adopt", file, "--from", "mm2", "--yes")
-    with mirrormaker(source_cluster, target_cluster, ("us-east", "eu-west"), topic_name, tmp_path, ending):
+    make = Make(version, exactly_once, ending)
+    with mirrormaker(source_cluster, target_cluster, ("us-east", "eu-west"), topic_name, tmp_path, make):
         traffic.start()
         copy = f"us-east.{topic_name}"
         eventually("it has made the copy", lambda: copy in names(target_cluster))
@@ -236,4 +248,37 @@ def test_a_live_mirror_maker_2_is_followed(
     traffic.finish()
     assert anabranch("replicate", file, "--until-caught-up").code == 0
     found, originals = contents(target, copy), contents(source, topic_name)
+    assert (len(found), found == originals) == (records, True)
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
+def test_a_live_mirror_maker_1_is_followed(
+    ending: signal.Signals, tmp_path: Path, topic_name: str, clusters: tuple[EmbeddedCluster, EmbeddedCluster]
+) -> None:
+    """Under the same names at both sides, from its own files; what it had written and not committed stands once."""
+    records = 30_000
+    for cluster in clusters:
+        create(cluster, topic_name, 1)
+    source, target = declared("source", clusters[0]), declared("target", clusters[1])
+    traffic = Traffic(clusters[0], topic_name, 1, records, 1_000, per_second=500)
+    group, file = f"mirrors-{topic_name}", tmp_path / "mirrors.yaml"
+    command = ("adopt", file, "--from", "mm1", "--group", group, "--yes")
+    with mirrormaker1(*clusters, group, topic_name, tmp_path, ending) as (consumer, producer):
+        options = ("--consumer.config", consumer, "--producer.config", producer, "--include", topic_name)
+        converted = anabranch("convert", *options, "--out", file, "--name", name_of(topic_name))
+        assert converted.code == 0, converted.stderr
+        traffic.start()
+        eventually("it copies", lambda: log_ends(target, topic_name, 1) > 5_000)
+        running = anabranch(*command)
+        assert (running.code, "[AB413]" in running.stderr) == (REFUSED, True), running
+    # A consumer that was killed is a member of its group until its session ends.
+    adopted = eventually("it is taken over", lambda: anabranch(*command), lambda ended: ended.code == 0)
+    print(adopted.stderr)
+    applied = anabranch("apply", file, "--yes")
+    assert applied.code == 0, applied.stderr
+    traffic.finish()
+    assert anabranch("replicate", file, "--until-caught-up").code == 0
+    found, originals = contents(target, topic_name), contents(source, topic_name)
     assert (len(found), found == originals) == (records, True)

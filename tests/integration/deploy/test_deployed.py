@@ -143,6 +143,7 @@ def check_it_stops(site: Site) -> None:
     assert sorted(path.name for path in site.folder.iterdir()) == ["logs"]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_destroy_stops_what_runs_before_it_deletes(site: Site) -> None:
     applied = site.apply()

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
+from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState
 from reconciler.state.status import StatusReader
@@ -80,6 +81,9 @@ class Site:
         reader = StatusReader(declared("west", self._clusters["west"]), self.name)
         try:
             words, now = reader.current(), time.time()
+        except Unreachable:
+            # On a busy machine a broker may miss its heartbeats, and is not in the metadata for a moment.
+            return ""
         finally:
             reader.close()
         running = [(one.run, partition) for one in words if one.is_live(now) for partition in one.partitions]
@@ -115,7 +119,7 @@ def test_whatever_is_killed_every_record_is_copied_once(
     traffic = Traffic(source_cluster, site.name, PARTITIONS, RECORDS, 2_000, per_second=200)
     traffic.start()
     applied = site.apply()
-    assert applied.code == 0, applied
+    assert applied.code == 0, f"{applied.stdout}\n{applied.stderr}"
     assert "  done      dc2  deploy replicate" in applied.stdout.splitlines()
     assert anabranch("plan", site.file, "--detailed-exitcode").code == 0
     assert anabranch("drift", site.file, "--detailed-exitcode").code == 0
@@ -143,7 +147,8 @@ def test_what_the_cluster_lacks_is_told_in_the_plan(site: Site) -> None:
         refused = anabranch("plan", site.file)
         assert refused.code != 0, fields
         assert said in refused.stderr, refused
-        assert f"{site.file}:11:13 (datacenters.dc2.deploy)" in refused.stderr, refused
+        assert f"{site.file}:11:13: " in refused.stderr, refused
+        assert "(datacenters.dc2.deploy)" in refused.stderr, refused
     assert not site.folder.exists()
 
 

@@ -174,7 +174,7 @@ def _check_compacted(theirs: Sequence[Content], ours: Sequence[Content]) -> None
     ("kills", "records"),
     [
         # What is read to compare costs more than what is copied.
-        pytest.param(2, 24_000, id="two"),
+        pytest.param(2, 24_000, id="two", marks=pytest.mark.long),
         pytest.param(10, 120_000, id="ten", marks=pytest.mark.long),
     ],
 )

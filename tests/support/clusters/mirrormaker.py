@@ -1,21 +1,40 @@
-"""A real MirrorMaker 2 beside a test: one flow between two clusters, with everything that it writes for consumers."""
+"""A real MirrorMaker, 2 or 1, beside a test: one flow between two clusters, with everything that it writes."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.competitors.base import end
 from bench.competitors.mm2 import fetch_mirror_maker
 from reconciler.embedded import EmbeddedCluster
-from reconciler.embedded.jars import class_path, java_executable
+from reconciler.embedded.jars import LOGGING, Coordinate, class_path, fetch_jars, java_executable
 from reconciler.embedded.launch import start_child
 from reconciler.embedded.settings import QUICK_JVM, logging_properties
 
 _MAIN = "org.apache.kafka.connect.mirror.MirrorMaker"
+_MAIN_OF_1 = "kafka.tools.MirrorMaker"
+FORMER = "3.9.1"
+"""The last of Kafka's versions 3, and of those with MirrorMaker 1."""
 _END_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Make:
+    """Which MirrorMaker 2 it is.
+
+    Attributes:
+        version: of Kafka; empty for the one that is embedded.
+        exactly_once: whether it writes in transactions.
+        ending: the signal that ends it.
+    """
+
+    version: str = ""
+    exactly_once: bool = False
+    ending: signal.Signals = signal.SIGTERM
 
 
 @contextmanager
@@ -25,7 +44,7 @@ def mirrormaker(
     aliases: tuple[str, str],
     topics: str,
     folder: Path,
-    ending: signal.Signals = signal.SIGTERM,
+    make: Make = Make(),
 ) -> Iterator[Path]:
     """Run MirrorMaker 2 in its dedicated mode, and yield its log.
 
@@ -35,16 +54,58 @@ def mirrormaker(
         aliases: how it calls the two.
         topics: what it copies, as in its own configuration.
         folder: for its configuration and log.
+        make: which one.
+    """
+    properties = _properties(source, target, aliases, topics)
+    if make.exactly_once:
+        properties[f"{aliases[1]}.exactly.once.source.support"] = "enabled"
+        properties[f"{aliases[0]}.consumer.isolation.level"] = "read_committed"
+    jars = _of_former("connect-mirror") if make.version else fetch_mirror_maker()
+    command = [_MAIN, _written(folder / "mm2.properties", properties)]
+    with _running(jars, command, folder / "mm2.log", make.ending) as log:
+        yield log
+
+
+@contextmanager
+def mirrormaker1(
+    source: EmbeddedCluster, target: EmbeddedCluster, group: str, topics: str, folder: Path, ending: signal.Signals
+) -> Iterator[tuple[Path, Path]]:
+    """Run MirrorMaker 1, and yield the files of its consumer and its producer.
+
+    Args:
+        source: where the originals are.
+        target: where it writes.
+        group: of its consumer.
+        topics: what it copies, as a regular expression.
+        folder: for its configuration and log.
         ending: the signal that ends it.
     """
-    (folder / "mm2.properties").write_text(
-        "".join(f"{key} = {value}\n" for key, value in _properties(source, target, aliases, topics).items())
-    )
-    (folder / "log4j2.properties").write_text(logging_properties())
-    command = [str(java_executable()), *QUICK_JVM, f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
-    command += ["-cp", class_path(fetch_mirror_maker()), _MAIN, str(folder / "mm2.properties")]
-    log = folder / "mm2.log"
-    process = start_child(command, log)
+    reading = {"bootstrap.servers": source.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    writing = {"bootstrap.servers": target.bootstrap, "acks": "all"}
+    consumer, producer = folder / "consumer.properties", folder / "producer.properties"
+    command = [_MAIN_OF_1, "--consumer.config", _written(consumer, reading)]
+    command += ["--producer.config", _written(producer, writing), "--include", topics]
+    with _running(_of_former("kafka_2.13"), command, folder / "mm1.log", ending):
+        yield consumer, producer
+
+
+def _of_former(artifact: str) -> Path:
+    """Return the folder with the jars of Kafka's former version."""
+    wanted = (Coordinate("org.apache.kafka", artifact, FORMER), *LOGGING)
+    return fetch_jars(f"{artifact}-{FORMER}", wanted, None)
+
+
+def _written(path: Path, properties: Mapping[str, str]) -> str:
+    path.write_text("".join(f"{key} = {value}\n" for key, value in properties.items()))
+    return str(path)
+
+
+@contextmanager
+def _running(jars: Path, command: Sequence[str], log: Path, ending: signal.Signals) -> Iterator[Path]:
+    logging = log.with_name("log4j2.properties")
+    logging.write_text(logging_properties())
+    java = [str(java_executable()), *QUICK_JVM, f"-Dlog4j2.configurationFile={logging}", "-cp", class_path(jars)]
+    process = start_child([*java, *command], log)
     try:
         yield log
     finally:

@@ -16,6 +16,8 @@ from tests.support.deploying import LIVES, interpreter
 from tests.support.spark_master import ENVIRON, MasterStandIn
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 TOPOLOGY = """\
 version: 1
 name: shop

@@ -25,6 +25,8 @@ from reconciler.report.status.live import Screen
 from reconciler.report.text.line import Line
 from tests.support.commands.terminal import Drawn, screen_of
 
+pytestmark = pytest.mark.slow
+
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 FLOW = Flow("east-west", "east", "west", Selection((".*",)))
 ONE = PartitionStatus("orders", 0, "east.orders", PartitionState.RUNNING, 5, 9)

@@ -12,6 +12,8 @@ import pytest
 from tests.support.commands.command import run_to_its_end
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 # A child in a session of its own, as `replicate` is one for `demo`.
 _PROGRAM = """
 import subprocess, sys, time

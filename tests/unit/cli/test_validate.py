@@ -18,6 +18,8 @@ from reconciler.cli.main import main
 from reconciler.declare.documents.resources import examples, schema_text
 from tests.unit.declare.declaring import HEAD
 
+pytestmark = pytest.mark.slow
+
 BROKEN = Path(__file__).parent / "broken"
 ROOT = Path(__file__).parents[3]
 

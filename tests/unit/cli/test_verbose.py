@@ -16,6 +16,8 @@ from reconciler.cli.log import begin_logging, opened, set_levels
 from reconciler.cli.main import main
 from reconciler.cli.optional_values import with_verbose_first
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct-horse-battery"
 SECURED = """\
 version: 1

@@ -6,6 +6,7 @@ import copy
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from reconciler import declare
 from reconciler.declare.documents.resources import schema_text
 from reconciler.model.base.errors import DeclaredInputError
 from reconciler.model.declared.topology import Topology
+
+pytestmark = pytest.mark.slow
 
 FOLDER_IS_SHARED = settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

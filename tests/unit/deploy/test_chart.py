@@ -15,6 +15,8 @@ from tests.support.commands.command import anabranch
 from tests.support.kubernetes.charts import filled
 from tests.support.kubernetes.patterns import PATTERNS
 
+pytestmark = pytest.mark.slow
+
 YAML_SAFE = YAML(typ="safe", pure=True)
 
 

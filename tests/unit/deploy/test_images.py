@@ -15,6 +15,8 @@ from reconciler import declare
 from reconciler.deploy.kubernetes.registry import ImageName, look_up, name_of
 from reconciler.operate.deployments.observed import Deployments
 
+pytestmark = pytest.mark.slow
+
 TOPOLOGY = """\
 version: 1
 name: shop

@@ -18,6 +18,8 @@ from reconciler.operate.deployments.rendering import HEADER, rendered
 from tests.support.waiting import eventually
 from tests.unit.declare.declaring import refused
 
+pytestmark = pytest.mark.slow
+
 DIFFERENT, USAGE = 3, 2
 TOPOLOGY = """\
 version: 1

@@ -21,6 +21,8 @@ from reconciler.model.planning.deployments import DeployedProcess
 from tests.support.deploying import DIES, FILE, deployer, interpreter, lives, process
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def local(tmp_path: Path) -> Iterator[LocalDeployer]:

@@ -14,6 +14,8 @@ from reconciler.operate.deployments.rendering import as_one
 from tests.support.kubernetes.patterns import PATTERNS, made, objects
 from tests.support.kubernetes.schemas import GOLDEN, check, spark_application
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_manifests_are_those_that_were_agreed(pattern: str, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from tests.support.deploying import PROCESS, lives
 from tests.support.spark_master import ENVIRON, MasterStandIn, process
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 
 def runs(cluster: StandaloneDeployer) -> DeployedProcess:
     return eventually("it runs", lambda: cluster.found()["replicate"], lambda one: one.is_running)

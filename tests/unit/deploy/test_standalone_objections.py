@@ -12,6 +12,8 @@ from reconciler.deploy.spark_master import SparkMaster
 from reconciler.deploy.standalone import StandaloneDeployer
 from tests.support.spark_master import ENVIRON, MasterStandIn, process
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("workers", "said"),

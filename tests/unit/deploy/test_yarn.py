@@ -19,6 +19,8 @@ from reconciler.model.base.errors import EnvironmentFault
 from tests.support.deploying import FILE, PROCESS
 from tests.support.yarn_manager import NODE, ManagerStandIn, process
 
+pytestmark = pytest.mark.slow
+
 FIRST, SECOND = "container_17_0001_01_000001", "container_17_0001_02_000001"
 
 
@@ -145,7 +147,8 @@ def test_an_application_is_followed_from_its_submission_over_a_lost_driver_to_it
 ) -> None:
     generation = cluster.begin(process(tmp_path, manager))
     tag = tag_of(generation)
-    assert cluster.fares(generation).why == "YARN has no application of it any more"
+    none = cluster.fares(generation)
+    assert (none.why, none.restarts) == ("YARN has no application of it", 0)
     manager.runs(tag, "ACCEPTED", why="waiting for AM container to be allocated\nmore")
     found = cluster.fares(generation)
     assert found.why == "its application application_17_0001 is ACCEPTED: waiting for AM container to be allocated"
@@ -191,7 +194,10 @@ def test_an_application_ends_by_itself_and_one_that_waits_is_killed(
     monkeypatch.setattr(cluster, "_spark", kill)
     cluster.end([second])
     assert killed == [
-        ("spark-class", "org.apache.hadoop.yarn.client.cli.ApplicationCLI", "-kill", "application_17_0001")
+        (
+            *("spark-class", "org.apache.hadoop.yarn.client.cli.ApplicationCLI"),
+            *("application", "-kill", "application_17_0001"),
+        )
     ]
 
 
@@ -204,7 +210,7 @@ def test_one_that_does_not_end_is_killed_and_told(
         cluster.end([generation])
     assert caught.value.problems[0].code == "AB767"
     kill = next(call for call in manager.calls() if call[0] == "spark-class")
-    assert kill[-2:] == ["-kill", "application_17_0001"]
+    assert kill[-3:] == ["application", "-kill", "application_17_0001"]
 
 
 def test_where_no_manager_answers_nothing_is_stopped_and_what_runs_is_not_known(

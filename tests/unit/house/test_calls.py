@@ -26,6 +26,8 @@ from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from tests.support.wire.pretended import PretendedBroker
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 HOUSE = ROOT / "reconciler"
 # What raises KafkaException; of `result` whatever a broker answers.

@@ -54,6 +54,8 @@ from reconciler.state.failovers import failed_over
 from reconciler.state.journals import encoding, process, records
 from tests.support.commands.foreign import JSON, changed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3] / "reconciler"
 NOW = 1_700_000_000.0
 LARGEST = 8 * 2**20

@@ -123,19 +123,28 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
-@pytest.mark.parametrize("name", PYTHON)
-def test_files_are_short(name: str) -> None:
-    assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
+# One test for all files: thousands of files as thousands of tests take a minute to hand out.
 
 
-@pytest.mark.parametrize("name", PYTHON)
-def test_functions_are_short_and_have_few_parameters(name: str) -> None:
-    assert {f.name: count for f in functions(name) if (count := lines(f)) > MAX_FUNCTION_LINES} == {}
-    if not name.startswith(MANY_PARAMETERS):
-        assert {f.name: count for f in functions(name) if (count := parameters(f)) > MAX_PARAMETERS} == {}
+def test_files_are_short() -> None:
+    counts = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in PYTHON}
+    assert {name: count for name, count in counts.items() if count > MAX_FILE_LINES} == {}
 
 
-@pytest.mark.parametrize("name", [path.relative_to(ROOT).as_posix() for path in files(*TEXTS)])
-def test_no_file_names_a_place_on_one_machine(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
-    assert [found.group() for found in PLACES.finditer(text)] == []
+def test_functions_are_short() -> None:
+    found = {(name, f.name): lines(f) for name in PYTHON for f in functions(name)}
+    assert {place: count for place, count in found.items() if count > MAX_FUNCTION_LINES} == {}
+
+
+def test_functions_have_few_parameters() -> None:
+    names = [name for name in PYTHON if not name.startswith(MANY_PARAMETERS)]
+    found = {(name, f.name): parameters(f) for name in names for f in functions(name)}
+    assert {place: count for place, count in found.items() if count > MAX_PARAMETERS} == {}
+
+
+def test_no_file_names_a_place_on_one_machine() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix(): PLACES.findall(path.read_text(encoding="utf-8", errors="replace"))
+        for path in files(*TEXTS)
+    }
+    assert {name: places for name, places in found.items() if places} == {}

@@ -30,6 +30,8 @@ from reconciler.model.tasks.status import Metrics, PartitionStatus, Reason, Task
 from reconciler.operate.watching import StatusView
 from tests.support.replicator.words import NOW, PARKED, PAUSED, TOO_LARGE, flow, partition, said, with_groups
 
+pytestmark = pytest.mark.slow
+
 FIGURES = Metrics(5_000, 70_000, Latency(10, 1, 30, 20, 1_500, 1_600), 12, 2.5, fills=17, retries=3, shifted=-2)
 CLUSTERS = {alias: Cluster(alias, (f"{alias}:9092",)) for alias in ("east", "west")}
 PROCESS = TaskProcess(200_000_000, 7, tuple(range(len(LATENCY_BOUNDS_MS) + 1)), 5_500)

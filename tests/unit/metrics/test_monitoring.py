@@ -14,6 +14,8 @@ import pytest
 from reconciler.metrics import mirrormaker, monitoring, table
 from release import monitoring as files
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 FLOW = 'topology="t",flow="f",source="a",target="b"'
 PLACE = f'{FLOW},topic="orders",partition="0"'

@@ -32,6 +32,8 @@ from reconciler.operate.deployments.observed import Deployments
 from tests.support.deploying import BROKEN, FILE, LIVES, interpreter, process
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 # It listens at a port that it chooses: it is up once it has run for a while.
 LISTENS = ("metrics", "--clusters", "b")
 

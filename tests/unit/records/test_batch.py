@@ -27,6 +27,8 @@ from tests.support.records.batches import (
     some,
 )
 
+pytestmark = pytest.mark.slow
+
 LATEST_MS = 2**42
 # What the checksum covers begins behind base offset, length, leader epoch, magic and the checksum itself.
 CHECKED_FROM = 21

@@ -44,6 +44,8 @@ from tests.support.records.batches import (
 )
 from tests.support.replicator.channels import fetched
 
+pytestmark = pytest.mark.slow
+
 FORMS = (
     BatchForm(),
     BatchForm(merge=4_096),

@@ -36,6 +36,8 @@ from tests.support.records.bombs import OTHERWISE, bomb, old_bomb
 from tests.support.replicator.channels import EPOCH, PLACE, PRODUCER_ID, SIDES, feed, fetched, land
 from tests.support.wire.peak import MIB, measured, peak
 
+pytestmark = pytest.mark.slow
+
 BOUND, SIZE = 24 * MIB, 200 * MIB
 # A decoder, a piece, and what the interpreter has around them.
 AIR = 24 * MIB

@@ -12,6 +12,8 @@ from kafka import codec as library
 from reconciler.records.codecs import COMPRESSIONS, GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, Codec, pack, unpack
 from tests.support.records.batches import CODECS
 
+pytestmark = pytest.mark.slow
+
 ENCODERS = {
     NONE: bytes,
     GZIP: library.gzip_encode,

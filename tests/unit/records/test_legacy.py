@@ -15,6 +15,8 @@ from reconciler.records.split import split
 from tests.support.records.batches import GZIP, LZ4, NONE, SNAPPY, Content, build, build_old, some
 from tests.support.records.library_records import Record, decode
 
+pytestmark = pytest.mark.slow
+
 NO_TIME = -1
 # Written by hand from the protocol's description: offset 7, size, checksum, magic, attributes, [time], key, value.
 V0 = bytes.fromhex("0000000000000007 00000016 5b49a2bd 00 00 00000003 6b6579 00000005 76616c7565".replace(" ", ""))

@@ -31,6 +31,8 @@ from tests.support.records.batches import (
 from tests.support.records.contents import contents
 from tests.support.records.library_records import Record, decode
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 256 * 1024
 
 groups = st.lists(st.lists(contents, min_size=1, max_size=4), min_size=1, max_size=8)

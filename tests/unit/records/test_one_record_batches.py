@@ -36,6 +36,8 @@ from tests.support.records.batches import (
 from tests.support.records.contents import contents_since
 from tests.support.records.library_records import Record, decode
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 256 * 1024
 LONG = Content(1_000, None, b"value" * 100)
 

@@ -11,6 +11,8 @@ import pytest
 
 from release import image
 
+pytestmark = pytest.mark.slow
+
 ENGINE = """\
 #!/usr/bin/env python3
 import json, pathlib, sys

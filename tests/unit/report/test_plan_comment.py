@@ -30,6 +30,8 @@ from reconciler.model.planning.steps import (
 from reconciler.report.plan.to_markdown import SHORTEST, plan_markdown
 from reconciler.report.text.markdown import code
 
+pytestmark = pytest.mark.slow
+
 WHERE = "[the run's artifacts](https://github.example/acme/streams/actions/runs/77)"
 NAMES = st.text("abcdefgh-._", min_size=3, max_size=30).map("t".__add__)
 

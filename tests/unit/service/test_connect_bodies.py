@@ -22,6 +22,8 @@ from reconciler.service.context import AccessRules
 from reconciler.service.failures import install
 from tests.support.converting import connector
 
+pytestmark = pytest.mark.slow
+
 WORKER = Settings([Setting("bootstrap.servers", "w.example:9092", "worker.properties:1")])
 GOOD = connector("Source", topics="orders") | {"tasks.max": "2", "name": "orders"}
 WORDS = ["", "\0", "é" * 300, "${", "${env:X}", "-1", "1e99", "true", "[", "orders,orders", "(?=x)", "a\nb", "\u202e"]

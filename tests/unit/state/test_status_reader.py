@@ -18,6 +18,8 @@ from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskS
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 5.0
 ONE = PartitionStatus("orders", 0, "east.orders", PartitionState.RUNNING, 5, 9)
 WORD = TaskStatus("east-west", "east", "west", "run", 0, 1, 1.0, False, None, 0, 0, 0.0, 0.0, (ONE,))

@@ -32,6 +32,7 @@ QUICK_RETURN = {
 }
 
 
+@pytest.mark.long
 def test_leaders_that_die_in_the_middle_of_transactions(
     make_clusters: MakeClusters,
     source_cluster: EmbeddedCluster,

@@ -43,7 +43,7 @@ def no_collections() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_collections")
-@pytest.mark.parametrize("away", ["source", "target"])
+@pytest.mark.parametrize("away", [pytest.param("source", marks=pytest.mark.long), "target"])
 def test_attempts_to_reach_a_cluster_leave_no_files_open(
     away: str, make_clusters: MakeClusters, source_cluster: EmbeddedCluster, source: Cluster, topic_name: str
 ) -> None:

@@ -23,6 +23,7 @@ def declared(alias: str, cluster: EmbeddedCluster) -> Cluster:
     return Cluster(alias, tuple(cluster.bootstrap.split(",")), security=security)
 
 
+@pytest.mark.long
 def test_what_trickles_in_goes_to_several_secured_brokers(
     topic_name: str, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_second_one_that_breaks_again_and_again_loses_and_doubles_nothing(
     assert identical(spec, topic) == records
 
 
+@pytest.mark.long
 def test_each_of_several_tasks_has_one(
     source_cluster: EmbeddedCluster, clusters: tuple[Cluster, Cluster], topic: str, seen: Seen
 ) -> None:

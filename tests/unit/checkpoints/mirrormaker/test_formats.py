@@ -25,6 +25,8 @@ from reconciler.checkpoints.mirrormaker.formats import (
 )
 from reconciler.replicator.partition.offset_syncs import OffsetSync, sync_of
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.text(max_size=249)
 PARTITIONS = st.integers(0, 2**31 - 1)
 OFFSETS = st.integers(0, 2**63 - 1)

@@ -16,6 +16,8 @@ from reconciler.replicator.partition import offset_syncs as writing
 from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.offset_syncs import OffsetSync, syncs
 
+pytestmark = pytest.mark.slow
+
 LOG = "orders", 0
 SMALL = st.integers(0, 3)
 

@@ -20,6 +20,8 @@ from reconciler.model.declared.datacenter import Spark
 from reconciler.replicator.driver.spark_engine import SparkEngine
 from stacks.providers import check_login, provider_for
 
+pytestmark = pytest.mark.slow
+
 # Never set: whoever looks it up before the hosts are looked at ends with AB304.
 SECRET = Reference("env", "ANABRANCH_TEST_NEVER_SET")
 PASSWORD = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "u", SECRET)

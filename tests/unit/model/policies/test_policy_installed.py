@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.security.installing import documented_class, documented_entry_points, install, with_path
 from tests.unit.declare.declaring import HEAD, HEAD_LINES
+
+pytestmark = pytest.mark.slow
 
 POLICY = "policy: {type: class, class: by-region, options: {region: emea}}\n"
 BODY = HEAD + POLICY + "replication: [{active-active: [a, b]}]\n"

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share, assign
 
+pytestmark = pytest.mark.slow
+
 A, B, C = ("east.orders", 0), ("east.orders", 1), ("east.users", 7)
 # A hundred kilobytes that come to a hundred megabytes.
 BOMB = zlib.compress(b'{"run": "' + b"x" * 100_000_000)

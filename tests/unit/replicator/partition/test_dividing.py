@@ -17,6 +17,8 @@ from reconciler.replicator.partition.intake import BatchForm, _passing
 from reconciler.replicator.partition.send_queue import Queue
 from tests.support.records.batches import CODECS, NONE, ZSTD, Content, build
 
+pytestmark = pytest.mark.slow
+
 MERGE = 256 * 1024
 
 

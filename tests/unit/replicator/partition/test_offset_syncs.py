@@ -26,6 +26,8 @@ from reconciler.replicator.partition.offset_syncs import (
 from reconciler.wire.requests.commits import CommittedPosition
 from tests.support.records.batches import CODECS, Content, build, compacted, decode
 
+pytestmark = pytest.mark.slow
+
 OFFSETS = st.integers(0, 2**62)
 POSITIONS = st.none() | st.builds(CommittedPosition, OFFSETS, st.text(max_size=400))
 SMALL = st.integers(0, 2**40)

@@ -25,6 +25,8 @@ from reconciler.wire import NotLetIn
 from tests.support.wire.tls import HOST, reference, serving, trusting
 from tests.support.wire.wires import ask
 
+pytestmark = pytest.mark.slow
+
 # A key of `Authority.issue(secret=…)`, as `openssl pkcs8 -topk8 -v2 aes-256-cbc` writes it.
 KEY, KEY_PASSWORD = 20261122, "key-secret"
 ENCRYPTED_KEY = """\

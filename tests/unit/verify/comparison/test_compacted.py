@@ -16,6 +16,8 @@ from reconciler.verify.comparison.pairing import PairingTerms
 from tests.support.commands.verifying import IDENTICAL, TRANSLATED, Log, compare, log
 from tests.support.records.batches import Content, compacted
 
+pytestmark = pytest.mark.slow
+
 START = 1_700_000_000_000
 BOTH = pytest.mark.parametrize("terms", [IDENTICAL, TRANSLATED], ids=["identical", "translated"])
 AT_ONCE = 20

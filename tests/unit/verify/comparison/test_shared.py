@@ -15,6 +15,8 @@ from reconciler.verify.comparison.pairing import is_of_another
 from tests.support.commands.verifying import TRANSLATED, compare, log
 from tests.support.records.batches import Content, some
 
+pytestmark = pytest.mark.slow
+
 OURS = some(60)
 THEIRS = tuple(replace(one, value=b"of another") for one in some(60, timestamp=5_000))
 

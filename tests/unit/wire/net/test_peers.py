@@ -26,6 +26,8 @@ from tests.support.wire.peak import MIB, Measured, measured
 from tests.support.wire.pretended import Asked
 from tests.support.wire.speaking import NODE, Scene, play, speaking
 
+pytestmark = pytest.mark.slow
+
 BOUND = 64 * MIB
 NOT_LET_IN, BROKEN, LOST = "AB232", "AB308", "AB220"
 SILENCE = "silence"

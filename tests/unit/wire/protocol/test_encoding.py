@@ -18,6 +18,8 @@ from reconciler.wire.protocol import compact
 from reconciler.wire.protocol.fetching import FetchBounds, FetchTurn, RawFetch
 from reconciler.wire.protocol.producing import RawProduce
 
+pytestmark = pytest.mark.slow
+
 CLIENT = "tests"
 CORRELATION = 77
 FETCH_VERSIONS, PRODUCE_VERSIONS = range(12, 18), range(9, 14)

@@ -26,6 +26,8 @@ from reconciler.wire.protocol import compact, fast_path, fetching, producing
 from reconciler.wire.protocol.fetching import Fetched, FetchTurn, RawFetch
 from reconciler.wire.protocol.producing import RawProduce
 
+pytestmark = pytest.mark.slow
+
 CLIENT, CORRELATION = "tests", 77
 IDS = {f"topic-{n}": uuid.UUID(int=n + 1) for n in range(3)}
 NAMES = {topic_id.bytes: topic for topic, topic_id in IDS.items()}

@@ -39,6 +39,8 @@ from reconciler.wire.protocol.fast_path import UnreadableAnswer
 from reconciler.wire.protocol.frames import RawHeader, WholeFrames
 from tests.support.wire.direct_ends import COPY, SESSION, TOPIC, Fetched, Landed, fetch_answer, produce_answer
 
+pytestmark = pytest.mark.slow
+
 RESPONSES: list[Any] = [
     *(ApiVersionsResponse, MetadataResponse, FindCoordinatorResponse, SaslHandshakeResponse, SaslAuthenticateResponse),
     *(ListOffsetsResponse, OffsetForLeaderEpochResponse, DescribeProducersResponse, DescribeTransactionsResponse),

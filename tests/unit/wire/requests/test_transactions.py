@@ -10,6 +10,8 @@ import pytest
 from reconciler.wire import BrokerError, Wire
 from reconciler.wire.requests.transactions import was_used
 
+pytestmark = pytest.mark.slow
+
 UNSUPPORTED_VERSION, CONCURRENT_TRANSACTIONS = 35, 51
 
 
