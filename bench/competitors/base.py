@@ -57,6 +57,16 @@ class Scene:
         return self.folder / "output.log"
 
 
+def alias_of(name: str, number: int) -> str:
+    """Return the alias of a start: none may begin as topics of Anabranch's own do.
+
+    Args:
+        name: of the competitor.
+        number: of the start.
+    """
+    return f"by-{name}-{number}"
+
+
 class Running(Protocol):
     """A process that replicates; `subprocess.Popen` is one.
 

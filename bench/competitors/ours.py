@@ -69,7 +69,17 @@ class Anabranch(Replicator):
         Raises:
             EnvironmentFault: AB350, the apply failed.
         """
-        topology = {
+        # JSON is YAML.
+        (scene.folder / "topology.yaml").write_text(json.dumps(self.topology(scene), indent=2))
+        with scene.log.open("wb") as output:
+            apply = [*_COMMAND, "apply", str(scene.folder / "topology.yaml"), "--yes"]
+            done = subprocess.run(apply, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            raise fault(scene, f"`anabranch apply` ended with {done.returncode}")
+
+    def topology(self, scene: Scene) -> dict[str, Any]:
+        """Return what it declares, as JSON types."""
+        topology: dict[str, Any] = {
             "version": 1,
             "name": scene.alias,
             "clusters": {
@@ -91,13 +101,7 @@ class Anabranch(Replicator):
             self._lease = PortLease.take(1)
             spark = {"master": f"spark://{HOST}:{self._lease.ports[0]}", "conf": _CONF}
             topology["datacenters"] = {"here": {"spark": spark}}
-        # JSON is YAML.
-        (scene.folder / "topology.yaml").write_text(json.dumps(topology, indent=2))
-        with scene.log.open("wb") as output:
-            apply = [*_COMMAND, "apply", str(scene.folder / "topology.yaml"), "--yes"]
-            done = subprocess.run(apply, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False)
-        if done.returncode != 0:
-            raise fault(scene, f"`anabranch apply` ended with {done.returncode}")
+        return topology
 
     def start(self, scene: Scene) -> subprocess.Popen[bytes]:
         """Start `anabranch replicate`."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.competitors.base import Scene, fault, void
+from bench.competitors.base import Scene, alias_of, fault, void
 from bench.competitors.mm2 import MirrorMaker2
 from bench.competitors.ours import Anabranch
 from bench.instruments.probe import Probe, Stream, percentile
@@ -120,7 +120,7 @@ def latency(setting: Setting, peers: Sequence[Peer], runs: int, say: Callable[[s
             _warm_up(setting, cluster)
         for number in range(1, runs + 1):
             for peer in contestants if number % 2 else contestants[::-1]:
-                alias = f"{_name(peer)}-{number}"
+                alias = alias_of(_name(peer), number)
                 folder = Path(scratch) / alias
                 folder.mkdir()
                 load = Load(1, partitions=setting.stream.partitions)

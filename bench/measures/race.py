@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.competitors.base import Competitor, Scene
+from bench.competitors.base import Competitor, Scene, alias_of
 from bench.competitors.follower import FOLLOWER, Follower
 from bench.instruments.line import FAR, NEAR, Line
 from bench.instruments.reserve import Reserve
@@ -99,9 +99,10 @@ def race(profile: Profile, competitors: Sequence[Competitor], runs: int, say: Ca
         if line is not None:
             line.take(profile.line)
         for number, competitor in _starts(competitors, runs):
-            folder = Path(scratch) / f"{competitor.name}-{number}"
+            alias = alias_of(competitor.name, number)
+            folder = Path(scratch) / alias
             folder.mkdir()
-            scene = Scene(source, target, f"{competitor.name}-{number}", TOPIC, load, folder)
+            scene = Scene(source, target, alias, TOPIC, load, folder)
             which = f"run {number} of {runs}" if number else "a start that does not count"
             say(f"{profile.name}, {which}: {competitor.title}")
             measurement = _one(competitor, scene, original, [] if line is None else [line.pid])

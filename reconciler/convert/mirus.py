@@ -152,7 +152,8 @@ def _replacement(expression: str, text: str) -> str:
         digits = found["number"]
         size = next((size for size in range(len(digits), 1, -1) if int(digits[:size]) <= count), 1)
         left = digits[size:]
-        return _group(int(digits[:size]), left or text[found.end() :]) + left
+        # A digit behind a backslash stands for itself, and behind a group as well.
+        return _group(int(digits[:size]), left or text[found.end() :].removeprefix("\\")) + left
 
     return _JAVA_PART.sub(made, text)
 

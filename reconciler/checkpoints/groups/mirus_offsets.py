@@ -1,4 +1,4 @@
-"""Offsets as the offset tool of Mirus prints them: CSV without a header, or a JSON object in each line.
+"""Offsets as the offset tool of Mirus prints and takes them: CSV without a header, or a JSON object in each line.
 
 Source: `MirusOffsetTool`, `OffsetInfo` and `OffsetSerDe`; the columns are connector, topic, partition and offset, and
 the offset is that of the next record. A position that was reset has none.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from reconciler.model.base.text import json_text
+from reconciler.model.offsets.committed import Position
 
 _COLUMNS = ("flow", "topic", "partition", "offset")
 _KEYS = ("connectorId", *_COLUMNS[1:])
@@ -30,6 +33,22 @@ def rows_of(text: str) -> list[Row] | None:
     rows = [(number, row) for number, line in lines if (row := read(line)) is not None]
     # A file of ours begins with a header, or is one object.
     return [row for row in rows if row[1]["offset"] not in (None, "")] if len(rows) == len(lines) else None
+
+
+def text_of(positions: Iterable[Position], connector: str, *, is_json: bool) -> str:
+    """Return positions of a flow as those of a connector, by original topic; `rows_of` reads them.
+
+    Args:
+        positions: with an offset each.
+        connector: its name in Mirus.
+        is_json: whether each line is an object, and not of CSV.
+    """
+    rows = [(connector, one.topic, one.partition, one.offset) for one in positions]
+    if is_json:
+        return "".join(f"{json_text(dict(zip(_KEYS, row, strict=True)))}\n" for row in rows)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def _object(line: str) -> Mapping[str, object] | None:

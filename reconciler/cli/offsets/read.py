@@ -74,15 +74,26 @@ def export(
     group: GroupNames = None,
     flow: FlowName = None,
     topic: TopicNames = None,
+    mirus: Annotated[
+        str | None,
+        typer.Option("--mirus", metavar="CONNECTOR", help="With --flow: as Mirus' offset tool reads it, of CONNECTOR."),
+    ] = None,
 ) -> None:
     """Write offsets of groups, or a flow's positions, to a file that import reads."""
+    from reconciler.checkpoints.groups.mirus_offsets import text_of
     from reconciler.report.offsets import offsets_csv, offsets_json
     from reconciler.report.text.words import counted
 
+    if mirus is not None and flow is None:
+        message = "a connector has positions of a flow: name it with --flow"
+        raise typer.BadParameter(message, param_hint="--mirus")
     kind, found = _rows(load_topology(files), cluster, group, flow, topic)
     rows = cast("Rows", [row for row in found if row.offset is not None])
     is_json = out.suffix.lower() == ".json"
-    text = f"{json_text(offsets_json(rows), indent=2)}\n" if is_json else offsets_csv(kind, rows)
+    if mirus is not None:
+        text = text_of(cast("Sequence[Position]", rows), mirus, is_json=is_json)
+    else:
+        text = f"{json_text(offsets_json(rows), indent=2)}\n" if is_json else offsets_csv(kind, rows)
     try:
         out.write_text(text, encoding="utf-8", newline="")
     except OSError as error:

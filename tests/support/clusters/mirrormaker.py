@@ -85,6 +85,8 @@ def mirrormaker1(
     consumer, producer = folder / "consumer.properties", folder / "producer.properties"
     command = [_MAIN_OF_1, "--consumer.config", _written(consumer, reading)]
     command += ["--producer.config", _written(producer, writing), "--include", topics]
+    # By default it notes nothing for a minute.
+    command += ["--offset.commit.interval.ms", "1000"]
     with _running(_of_former("kafka_2.13"), command, folder / "mm1.log", ending):
         yield consumer, producer
 

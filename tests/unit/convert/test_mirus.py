@@ -90,6 +90,8 @@ def test_what_stands_before_and_behind_a_name(change: dict[str, Any], expected: 
         ("(?<all>.*)", "${all}-far", "orders-far"),
         ("(o)(.*)", "$2$1", "rderso"),
         ("(.*)", "far\\.$1", "far.orders"),
+        ("(.*)", "$1\\2", "orders2"),
+        ("(.*)", "$1\\-2", "orders-2"),
     ],
 )
 def test_a_replacement_is_read_as_java_does(regex: str, replacement: str, expected: str, tmp_path: Path) -> None:

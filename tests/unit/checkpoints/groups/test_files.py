@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.checkpoints.groups.files import LARGEST_OFFSET, read_file
+from reconciler.checkpoints.groups.mirus_offsets import text_of
 from reconciler.model.base.errors import DeclaredInputError
 from reconciler.model.offsets.committed import COLUMNS, Asked, Committed, Kind, LogBounds, Move, MovedOffset, Position
 from reconciler.report.offsets import (
@@ -257,3 +258,28 @@ def test_what_it_has_not_printed_is_no_such_file(text: str, tmp_path: Path) -> N
     path.write_text(text)
     with pytest.raises(DeclaredInputError, match="AB620"):
         read_file(path, of_mirus=True)
+
+
+PLACES = {"orders": (1, 123), "a.b__c": (2, 0)}
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize("connector", ["mirus", 'one, "two"', "=1+1"])
+def test_what_mirus_gets_is_what_it_would_print(connector: str, form: str, tmp_path: Path) -> None:
+    positions = [Position("f", topic, *place, "", f"x.{topic}", "translated") for topic, place in PLACES.items()]
+    text = text_of(positions, connector, is_json=form == "json")
+    if connector == "mirus":
+        lines = {
+            "csv": ["mirus,orders,1,123", "mirus,a.b__c,2,0"],
+            "json": [
+                '{"connectorId": "mirus", "topic": "orders", "partition": 1, "offset": 123}',
+                '{"connectorId": "mirus", "topic": "a.b__c", "partition": 2, "offset": 0}',
+            ],
+        }
+        assert text.splitlines() == lines[form]
+    path = tmp_path / f"offsets.{form}"
+    path.write_text(text)
+    asked = read_file(path, of_mirus=True).asked
+    assert [(one.owner, *one.log, one.offset) for one in asked] == [
+        (connector, topic, *place) for topic, place in PLACES.items()
+    ]
