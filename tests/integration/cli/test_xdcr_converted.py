@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
+from operator import eq
 from pathlib import Path
 
 import pytest
@@ -97,8 +99,8 @@ def test_records_of_any_cluster_reach_all_others_and_each_node_writes_to_those_t
             for alias, copy in copies.items():
                 awaited(
                     f"{copy} has all of {origin}",
-                    lambda alias=alias, copy=copy: whole(clusters[alias], copy),
-                    lambda found, original=original: found == original,
+                    partial(whole, clusters[alias], copy),
+                    partial(eq, original),
                     nodes[alias.partition("-")[0]],
                 )
         for alias, cluster in clusters.items():
