@@ -92,14 +92,14 @@ def test_a_newer_version_and_the_former_one_take_turns_while_records_flow(
         print(f"longest time without progress on the way to {version}: {longest:.1f} s")
         assert replaced.code == 0, replaced
         assert "  done      dc2  replace replicate" in replaced.stdout.splitlines()
-        assert site.processes()["replicate"]["version"] == version
+        assert site.processes()["replicate"]["facts"]["version"] == version
         assert anabranch("drift", site.file, "--detailed-exitcode").code == 0
     before = site.pids()
     site.write(python=broken)
     failed = site.apply()
     assert failed.code == 1, failed
     assert "this version has lost its way" in failed.stderr
-    assert (site.pids(), site.processes()["replicate"]["version"]) == (before, reconciler.__version__)
+    assert (site.pids(), site.processes()["replicate"]["facts"]["version"]) == (before, reconciler.__version__)
     site.write()
     traffic.finish()
     eventually("all is copied", site.copied, lambda copied: copied >= RECORDS)
