@@ -37,7 +37,7 @@ imports: $(READY)
 checks: $(READY)
 	@$(MAKE) --no-print-directory --jobs 3 lint types imports
 
-# Before each commit: below two minutes on two quiet processors. What takes seconds alone is marked `slow`, and is in `make test`.
+# Before each commit: some two minutes on two quiet processors. What takes above a third of a second is marked `slow`, and is in `make test`.
 quick: checks
 	$(TESTS) --numprocesses 2 -m 'not slow' tests/unit
 
