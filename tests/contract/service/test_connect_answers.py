@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -134,6 +135,9 @@ def test_a_fault_of_ours_ends_the_whole_worker(
 ) -> None:
     """Without what follows the connectors it would take requests, and never carry them out."""
     host = host_of(tmp_path, target_cluster, topic_name[-30:].strip("-"), AuditLog(None))
+    # The handlers of this process are others: what ran in it before may have left one that ends it.
+    sent: list[int] = []
+    monkeypatch.setattr("reconciler.service.connect.worker.interrupt_main", sent.append)
     end = host.begin()
 
     def broken() -> None:
@@ -144,6 +148,7 @@ def test_a_fault_of_ours_ends_the_whole_worker(
     eventually("the worker ends", host.stopping.is_set)
     with pytest.raises(ValueError, match="a fault of ours"):
         end()
+    assert sent == [signal.SIGTERM]
 
 
 def test_workers_share_their_connectors(tmp_path: Path, target_cluster: EmbeddedCluster, topic_name: str) -> None:
