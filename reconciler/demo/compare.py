@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -19,14 +19,12 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import LEADER_CHANGES, LOST, in_words
 
-Answer = TypeVar("Answer")
 Isolation = Literal["read_uncommitted", "read_committed"]
 
 _TIMEOUT = 20.0
 # Of a record in message format v0.
 _NO_TIME = -1
 _CHUNK = 10_000
-_PAUSE = 0.2
 # What passes: connections are lost, leaders change, and a client that has just connected anew may lack a partition
 # that it was given before.
 _PASSING = LOST | LEADER_CHANGES | {KafkaError.BROKER_NOT_AVAILABLE, KafkaError._UNKNOWN_PARTITION}
@@ -126,9 +124,13 @@ def read(cluster: Cluster, topic: str, isolation: Isolation) -> dict[int, TopicR
 
 def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, TopicReading]:
     """Read all partitions to their ends. Raises KafkaException."""
-    numbers = sorted(_settled(partial(clients.one_topic, consumer, _TIMEOUT, topic)).partitions)
-    starts = [_settled(partial(clients.watermarks, consumer, topic, number, _TIMEOUT))[0] for number in numbers]
-    consumer.assign([TopicPartition(topic, *place) for place in zip(numbers, starts, strict=True)])
+    metadata = clients.settled(partial(clients.one_topic, consumer, _TIMEOUT, topic), _PASSING, _TIMEOUT)
+    places = [TopicPartition(topic, number) for number in sorted(metadata.partitions)]
+    for place in places:
+        ends = partial(consumer.get_watermark_offsets, place, _TIMEOUT)
+        place.offset = clients.settled(ends, _PASSING, _TIMEOUT)[0]
+    consumer.assign(places)
+    numbers = [place.partition for place in places]
     hashes = {number: hashlib.blake2b(digest_size=16) for number in numbers}
     seen = {number: (0, -1, -1) for number in numbers}
     for message in _until_ends(consumer, numbers, where):
@@ -146,18 +148,6 @@ def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, TopicRead
         )
         hashes[number].update(repr(fields).encode())
     return {number: TopicReading(*seen[number], hashes[number].hexdigest()) for number in numbers}
-
-
-def _settled(ask: Callable[[], Answer]) -> Answer:
-    """Return the answer to a request, sent again while a broker goes or comes. Raises KafkaException."""
-    deadline = time.monotonic() + _TIMEOUT
-    while True:
-        try:
-            return ask()
-        except KafkaException as error:
-            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
-                raise
-            time.sleep(_PAUSE)
 
 
 def _until_ends(consumer: Consumer, numbers: Sequence[int], where: str) -> Iterator[Message]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,6 +224,29 @@ def cores_of(process: Process) -> int:
 def mebibytes_of(process: Process) -> int:
     """Return the memory of a driver in MiB."""
     return int(dict(process.limits)["memory"]) // _MEBIBYTE
+
+
+def placed(
+    processes: Collection[Process], rooms: Iterable[tuple[int, int]]
+) -> tuple[Process | None, list[tuple[int, int]]]:
+    """Give each process a place on the fullest machine that has one.
+
+    Args:
+        processes: with cores and memory each.
+        rooms: free cores and MiB of each machine.
+
+    Returns:
+        The first process without a place, or None; and what is left of each machine.
+    """
+    free = list(rooms)
+    for process in processes:
+        cores, memory = cores_of(process), mebibytes_of(process)
+        fitting = [at for at, (left, room) in enumerate(free) if left >= cores and room >= memory]
+        if not fitting:
+            return process, free
+        at = min(fitting, key=lambda one: free[one])
+        free[at] = free[at][0] - cores, free[at][1] - memory
+    return None, free
 
 
 def unset_variables(processes: Collection[Process]) -> Iterator[Problem]:

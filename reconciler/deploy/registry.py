@@ -10,7 +10,7 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.base.files import UnreadableFile, make_private, read_json, state_home, write_private
 from reconciler.model.base.shape import WORD, Misfit, fields, listed, one_of
 from reconciler.model.base.text import json_text
-from reconciler.model.declared.deployment import DeploymentKind, SystemdScope
+from reconciler.model.declared.deployment import APPLIED_KINDS, DeploymentKind, SystemdScope
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RegisteredDeployment:
     scope: SystemdScope
 
 
-_KINDS, _SCOPES = one_of("local", "systemd", "standalone", "yarn"), one_of("system", "user")
+_KINDS, _SCOPES = one_of(*APPLIED_KINDS), one_of("system", "user")
 _SHAPE = {"datacenter": WORD, "kind": _KINDS, "folder": WORD, "scope": _SCOPES}
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Any
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
@@ -64,7 +65,7 @@ class RestService:
             try:
                 told = self._answer(url, body)
                 found = fields(told, shape, more or {})
-            except _NoAnswer as error:
+            except NoAnswer as error:
                 failures.append(f"{base}: {error}")
             except (Misfit, UnreadableFile) as error:
                 failures.append(f"{base}: its answer is none of {self.kind}: {error}")
@@ -78,22 +79,18 @@ class RestService:
         """Return an answer as JSON types.
 
         Raises:
-            _NoAnswer: there is none, or it is an error.
+            NoAnswer: there is none, or it is an error.
             UnreadableFile: it is no JSON.
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json;charset=UTF-8", "Accept": "application/json"}
         request = urllib.request.Request(url, data, headers)
         try:
-            with urllib.request.build_opener(NoRedirects).open(request, timeout=_SECONDS) as answer:
+            with answer_to(request, _SECONDS) as answer:
                 return parse_json(answer.read(_LARGEST).decode(errors="replace"))
         except urllib.error.HTTPError as error:
             # The body may hold a stack trace behind the first line.
-            raise _NoAnswer(self._said(error)) from None
-        except urllib.error.URLError as error:
-            raise _NoAnswer(str(error.reason)) from None
-        except (OSError, HTTPException) as error:
-            raise _NoAnswer(str(error) or type(error).__name__) from None
+            raise NoAnswer(self._said(error)) from None
 
     def _said(self, error: urllib.error.HTTPError) -> str:
         try:
@@ -109,5 +106,28 @@ def first_line(text: Any) -> str:
     return lines[0][:_MOST_OF_A_LINE] if lines else ""
 
 
-class _NoAnswer(Exception):
+class NoAnswer(Exception):
     """A service gives no answer."""
+
+
+@contextmanager
+def answer_to(request: urllib.request.Request, seconds: float) -> Iterator[HTTPResponse]:
+    """Yield the answer to a request, which follows no redirects.
+
+    Args:
+        request: over HTTP.
+        seconds: that each wait for the service may take.
+
+    Raises:
+        HTTPError: its status is an error.
+        NoAnswer: there is none.
+    """
+    try:
+        with urllib.request.build_opener(NoRedirects).open(request, timeout=seconds) as answer:
+            yield answer
+    except urllib.error.HTTPError:
+        raise
+    except urllib.error.URLError as error:
+        raise NoAnswer(str(error.reason)) from None
+    except (OSError, HTTPException) as error:
+        raise NoAnswer(str(error) or type(error).__name__) from None

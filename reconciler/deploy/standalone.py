@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from reconciler.deploy.driven import DrivenDeployer, NotBegun, Report, cores_of, mebibytes_of, unset_variables
+from reconciler.deploy.driven import DrivenDeployer, NotBegun, Report, cores_of, mebibytes_of, placed, unset_variables
 from reconciler.deploy.folder import RECORD, Generation, unreadable
 from reconciler.deploy.programs import spark_version
 from reconciler.deploy.spark_master import SparkCluster, SparkMaster
@@ -54,20 +54,16 @@ class StandaloneDeployer(DrivenDeployer):
 
     def _no_room(self, master: SparkMaster, cluster: SparkCluster, processes: Collection[Process]) -> Iterator[Problem]:
         """Yield that drivers and tasks find too few cores or too little memory: the master would let them wait."""
-        free = {one.id: (one.cores, one.memory) for one in cluster.workers}
+        lacking, free = placed(processes, ((one.cores, one.memory) for one in cluster.workers))
         where = f"Spark cluster {master.address}"
         remedy = "add workers or end what runs there: a process that is replaced runs beside the new one for a while"
-        for process in processes:
-            cores, memory = cores_of(process), mebibytes_of(process)
-            fitting = [one for one, room in free.items() if room[0] >= cores and room[1] >= memory]
-            if not fitting:
-                there = ", ".join(f"{one.host} {one.cores} and {one.memory} MiB" for one in cluster.workers)
-                message = f"no worker has {cores} free cores and {memory} MiB for the driver of {process.name}"
-                yield Problem("AB769", where, f"{message}; free are: {there or 'none, as no worker lives'}", remedy)
-                return
-            chosen = min(fitting, key=lambda one: free[one])
-            free[chosen] = free[chosen][0] - cores, free[chosen][1] - memory
-        tasks, left = sum(map(self._tasks, processes)), sum(cores for cores, _ in free.values())
+        if lacking is not None:
+            there = ", ".join(f"{one.host} {one.cores} and {one.memory} MiB" for one in cluster.workers)
+            needed = f"{cores_of(lacking)} free cores and {mebibytes_of(lacking)} MiB"
+            message = f"no worker has {needed} for the driver of {lacking.name}"
+            yield Problem("AB769", where, f"{message}; free are: {there or 'none, as no worker lives'}", remedy)
+            return
+        tasks, left = sum(map(self._tasks, processes)), sum(cores for cores, _ in free)
         if left < tasks:
             drivers = sum(map(cores_of, processes))
             message = f"{left} free cores are left beside {drivers} of drivers, for {tasks} tasks, all at once"

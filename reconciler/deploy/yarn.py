@@ -16,14 +16,12 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from reconciler.deploy.driven import DrivenDeployer, NotBegun, Report, cores_of, mebibytes_of, unset_variables
+from reconciler.deploy.driven import DrivenDeployer, NotBegun, Report, cores_of, mebibytes_of, placed, unset_variables
 from reconciler.deploy.folder import RECORD, Generation, unreadable
 from reconciler.deploy.resource_manager import ResourceManager, YarnApplication
 from reconciler.model.base.errors import EnvironmentFault, Problem
-from reconciler.model.planning.deployments import Process
+from reconciler.model.planning.deployments import CONF, Process
 
-CONF = "conf."
-"""How limits with settings of Spark begin."""
 # Of the JVM that YARN starts, which does nothing but wait for the driver (MiB); the driver gets the rest.
 _JVM = 512
 _SUBMIT_SECONDS = 900
@@ -71,19 +69,13 @@ class YarnDeployer(DrivenDeployer):
     def _no_room(self, manager: ResourceManager, processes: Collection[Process]) -> Iterator[Problem]:
         """Yield that containers find too few cores or too little memory: YARN would let them wait."""
         nodes = manager.nodes()
-        free = [(one.cores, one.memory) for one in nodes]
-        for process in processes:
-            cores, memory = cores_of(process), mebibytes_of(process)
-            fitting = [at for at, (left, room) in enumerate(free) if left >= cores and room >= memory]
-            if not fitting:
-                there = ", ".join(f"{one.host} {one.cores} and {one.memory} MiB" for one in nodes)
-                message = f"no node has {cores} free cores and {memory} MiB for {process.name}"
-                remedy = "add nodes or end what runs there: a process that is replaced runs beside the new one"
-                found = f"{message}; free are: {there or 'none, as no node runs'}"
-                yield Problem("AB769", manager.where, found, remedy)
-                return
-            at = min(fitting, key=lambda one: free[one])
-            free[at] = free[at][0] - cores, free[at][1] - memory
+        lacking, _ = placed(processes, ((one.cores, one.memory) for one in nodes))
+        if lacking is not None:
+            there = ", ".join(f"{one.host} {one.cores} and {one.memory} MiB" for one in nodes)
+            needed = f"{cores_of(lacking)} free cores and {mebibytes_of(lacking)} MiB"
+            message = f"no node has {needed} for {lacking.name}; free are: {there or 'none, as no node runs'}"
+            remedy = "add nodes or end what runs there: a process that is replaced runs beside the new one"
+            yield Problem("AB769", manager.where, message, remedy)
 
     # --- drivers -----------------------------------------------------------------------------------------------------
 

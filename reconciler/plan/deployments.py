@@ -17,6 +17,7 @@ from reconciler.model.declared.deployment import (
 )
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.deployments import (
+    CONF,
     FILES,
     GENERATIONS,
     DeployedProcess,
@@ -147,35 +148,17 @@ def _limits(datacenter: DataCenter) -> Iterator[tuple[str, str]]:
         yield from _of_units(deployment.systemd)
     if deployment.kind == "standalone":
         yield "master", str(datacenter.spark.master)
-        yield from _of_drivers(deployment.standalone)
+        yield from _of_cluster(deployment.standalone)
     if deployment.kind == "yarn":
-        yield from _of_applications(deployment.yarn)
-        yield from ((f"conf.{name}", value) for name, value in datacenter.spark.conf if name.startswith(_OF_YARN))
+        yield from _of_cluster(deployment.yarn)
+        yield from ((f"{CONF}{name}", value) for name, value in datacenter.spark.conf if name.startswith(_OF_YARN))
 
 
-def _of_applications(applications: YarnApplications) -> Iterator[tuple[str, str]]:
-    yield "resource-managers", ",".join(applications.resource_managers)
-    if applications.configuration is not None:
-        yield "configuration", applications.configuration
-    if applications.archive is not None:
-        yield "archive", applications.archive
-    if applications.queue is not None:
-        yield "queue", applications.queue
-    yield "cores", str(applications.cores)
-    yield "memory", str(applications.memory)
-    if applications.environment_file is not None:
-        yield "environment-file", applications.environment_file
-
-
-def _of_drivers(drivers: SparkDrivers) -> Iterator[tuple[str, str]]:
-    if drivers.rest is not None:
-        yield "rest", drivers.rest
-    if drivers.web is not None:
-        yield "web", drivers.web
-    yield "cores", str(drivers.cores)
-    yield "memory", str(drivers.memory)
-    if drivers.environment_file is not None:
-        yield "environment-file", drivers.environment_file
+def _of_cluster(options: SparkDrivers | YarnApplications) -> Iterator[tuple[str, str]]:
+    """Yield what drivers get, by the names of its fields in the file; what is not declared is no fact."""
+    for name, value in asdict(options).items():
+        if value is not None:
+            yield name.replace("_", "-"), ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _of_units(units: SystemdUnits) -> Iterator[tuple[str, str]]:

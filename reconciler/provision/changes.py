@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
-from reconciler.state.confluent.faults import LOST, in_words, is_refusal, refused, unreachable
+from reconciler.state.confluent.faults import UNANSWERED, in_words, is_refusal, refused, unreachable
 
 Item = TypeVar("Item")
 
@@ -32,7 +32,7 @@ def failed(cluster: Cluster, error: KafkaError, operation: str, needed_on: str, 
     """
     if is_refusal(error):
         return refused(cluster, operation, needed_on)
-    if error.code() in (*LOST, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT):
+    if error.code() in UNANSWERED:
         return unreachable(cluster, f"{in_words(error)}; whether it did it is unknown").problems[0]
     where = f"{cluster.where}, {subject}"
     return Problem("AB314", where, in_words(error), "mend what the cluster names, then apply again")

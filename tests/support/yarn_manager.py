@@ -1,6 +1,6 @@
 """A stand-in for a ResourceManager over HTTP, and for the programs of Spark that talk to it.
 
-It answers as that of Hadoop 3.5 did; what it runs is told by the test.
+It answers as that of Hadoop 3.5 did; which applications it has is set by the test.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUEUES = {
         "queues": {"queue": [{"queueName": "mirrors", "queuePath": "root.mirrors", "state": "RUNNING"}]},
     }
 }
-# Writes down how it was called, and ends as it is told.
+# Keeps its arguments in a file; prints the content of one file, and ends with the code in another.
 PROGRAM = """\
 #!/bin/sh
 printf '%s\\n' "${0##*/}" "$HADOOP_CONF_DIR" "$@" > {folder}/called.$$

@@ -10,14 +10,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from http import HTTPStatus
-from http.client import HTTPException
 from typing import Literal, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from reconciler.deploy.rest import NoAnswer, answer_to
 from reconciler.model.base.errors import AnabranchError
 from reconciler.model.base.files import UnreadableFile, parse_json
 from reconciler.model.connection import hosts
-from reconciler.model.connection.redirects import NoRedirects
 
 _SECONDS = 10.0
 _LARGEST = 2**20
@@ -80,7 +79,7 @@ def look_up(image: str) -> Seen:
         code, challenge = _asked(url, {})
         if code == HTTPStatus.UNAUTHORIZED and (token := _token(challenge)):
             code, _ = _asked(url, {"Authorization": f"Bearer {token}"})
-    except _NoAnswer as error:
+    except NoAnswer as error:
         return Seen("warning", f"{name.host} does not answer: {error}")
     except AnabranchError as error:
         return Seen("warning", error.problems[0].message)
@@ -93,28 +92,20 @@ def look_up(image: str) -> Seen:
     return Seen("ok", f"{name.host} has {name.repository} with {name.reference}")
 
 
-class _NoAnswer(Exception):
-    """A registry gives no answer."""
-
-
 def _asked(url: str, headers: Mapping[str, str]) -> tuple[int, str]:
     """Return status and challenge of an answer.
 
     Raises:
-        _NoAnswer: there is none.
+        NoAnswer: there is none.
         EnvironmentFault: AB309, it may not be connected to from here.
     """
     hosts.check("the image's registry", (), [url])
     request = urllib.request.Request(url, headers={"Accept": _KINDS, **headers}, method="HEAD")
     try:
-        with urllib.request.build_opener(NoRedirects).open(request, timeout=_SECONDS) as answer:
-            return int(answer.status), ""
+        with answer_to(request, _SECONDS) as answer:
+            return answer.status, ""
     except urllib.error.HTTPError as error:
         return error.code, error.headers.get("WWW-Authenticate", "")
-    except urllib.error.URLError as error:
-        raise _NoAnswer(str(error.reason)) from None
-    except (OSError, HTTPException) as error:
-        raise _NoAnswer(str(error) or type(error).__name__) from None
 
 
 def _token(challenge: str) -> str:
@@ -130,9 +121,9 @@ def _token(challenge: str) -> str:
     url = f"{realm}?{urlencode({key: told[key] for key in ('service', 'scope') if key in told})}"
     hosts.check("the image's registry", (), [url])
     try:
-        with urllib.request.build_opener(NoRedirects).open(url, timeout=_SECONDS) as answer:
+        with answer_to(urllib.request.Request(url), _SECONDS) as answer:
             found = parse_json(answer.read(_LARGEST).decode(errors="replace"))
-    except (OSError, HTTPException, UnreadableFile):
+    except (urllib.error.HTTPError, NoAnswer, UnreadableFile):
         return ""
     token = (found.get("token") or found.get("access_token")) if isinstance(found, dict) else None
     return token if isinstance(token, str) and token.isprintable() else ""

@@ -15,12 +15,11 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.config_rules import THROTTLES
 from reconciler.state.confluent import clients, replicas
-from reconciler.state.confluent.faults import LOST, in_words, is_refusal, refused, unreachable
+from reconciler.state.confluent.faults import UNANSWERED, in_words, is_refusal, refused, unreachable
 
 _FIRST_SECONDS = 10.0
 _ANSWER_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
-_SILENT = frozenset({*LOST, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
 # The id that tools print of a topic without one.
 _NO_ID = "A" * 22
 
@@ -210,7 +209,7 @@ class Topics:
     def _raise(self, error: KafkaError, operation: str, topic: str) -> NoReturn:
         if is_refusal(error):
             raise EnvironmentFault(refused(self._cluster, operation, f"topic {topic}")) from None
-        if error.code() in _SILENT:
+        if error.code() in UNANSWERED:
             raise unreachable(self._cluster, f"{in_words(error)}; whether it did {operation} is unknown") from None
         raise self._fault(topic, f"{operation} failed: {in_words(error)}") from None
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 DeploymentKind = Literal["none", "local", "systemd", "standalone", "kubernetes", "yarn"]
 """`none`: others start them. `local`: keepers on the machine of `apply`. `systemd`: units there. `standalone`: drivers
 on the Spark cluster of the data centre. `yarn`: drivers of YARN's applications. `kubernetes`: manifests, which others
 apply."""
+
+DEPLOYMENT_KINDS: tuple[DeploymentKind, ...] = get_args(DeploymentKind)
+APPLIED_KINDS = tuple(kind for kind in DEPLOYMENT_KINDS if kind not in ("none", "kubernetes"))
+"""Those whose processes `apply` starts."""
 
 SystemdScope = Literal["system", "user"]
 
@@ -147,7 +151,7 @@ class Deployment:
     @property
     def is_applied(self) -> bool:
         """Whether `apply` starts its processes."""
-        return self.kind not in ("none", "kubernetes")
+        return self.kind in APPLIED_KINDS
 
     def is_on(self, machine: str) -> bool:
         """Return whether `apply` deploys it on a machine of this name."""

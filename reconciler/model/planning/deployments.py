@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.model.base.shape import TEXT, WORD, fields, listed, mapped, one_of
-from reconciler.model.declared.deployment import DeploymentKind, SystemdScope
+from reconciler.model.declared.deployment import DEPLOYMENT_KINDS, DeploymentKind, SystemdScope
 from reconciler.model.declared.topology import TopologyFile
 
 FILES = "files"
 """The fact of a process that is a digest of its topology files."""
 GENERATIONS = "generations"
 """The fact that more than one of a name runs."""
+CONF = "conf."
+"""How the names of limits begin that are settings of Spark."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Process:
 _WORDS = ("topology", "datacenter", "name", "kind", "folder", "python", "version")
 _SHAPE = {
     **dict.fromkeys(_WORDS, WORD),
-    "kind": one_of("local", "systemd", "standalone", "kubernetes", "yarn"),
+    "kind": one_of(*(kind for kind in DEPLOYMENT_KINDS if kind != "none")),
     "version": TEXT,
     "command": listed(TEXT),
     "variables": listed(TEXT),

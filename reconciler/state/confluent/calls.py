@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault
 from reconciler.model.declared.cluster import Cluster
-from reconciler.state.confluent.faults import LOST, is_refusal, no_connection, refused, unreachable
+from reconciler.state.confluent.faults import UNANSWERED, is_refusal, no_connection, refused, unreachable
 
 if TYPE_CHECKING:
     from reconciler.state.confluent.clients import Reports
@@ -23,16 +23,8 @@ if TYPE_CHECKING:
 RAISED = (KafkaException, SystemError, TimeoutError)
 """Exceptions of a call because of the cluster; `cause_of` returns the `KafkaError` in one."""
 
-SILENT = frozenset(
-    {
-        *LOST,
-        KafkaError._TIMED_OUT,
-        KafkaError._MSG_TIMED_OUT,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.BROKER_NOT_AVAILABLE,
-    }
-)
-"""Codes for a request without an answer."""
+SILENT = UNANSWERED | {KafkaError._MSG_TIMED_OUT, KafkaError.BROKER_NOT_AVAILABLE}
+"""Codes for a request, or a record, without an answer."""
 
 
 def cause_of(error: BaseException) -> KafkaError:

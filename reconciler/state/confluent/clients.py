@@ -9,7 +9,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -188,16 +188,30 @@ def watermarks(consumer: Any, topic: str, partition: int, seconds: float) -> tup
     Raises:
         KafkaException: no answer, or another one.
     """
+    place = TopicPartition(topic, partition)
+    found: tuple[int, int] = settled(partial(consumer.get_watermark_offsets, place, timeout=seconds), LOST, seconds)
+    return found
+
+
+def settled(request: Callable[[], Answer], passing: Collection[int], seconds: float) -> Answer:
+    """Return the answer to a request, sent again while it ends with what passes.
+
+    Args:
+        request: called with nothing.
+        passing: codes after which another one may be answered.
+        seconds: after which none is sent any more.
+
+    Raises:
+        KafkaException: it ended with another code, or still with one of these.
+    """
     deadline = time.monotonic() + seconds
     while True:
         try:
-            found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=seconds)
+            return request()
         except KafkaException as error:
-            if error.args[0].code() not in LOST or time.monotonic() > deadline:
+            if error.args[0].code() not in passing or time.monotonic() > deadline:
                 raise
-            time.sleep(_PAUSE_SECONDS)
-        else:
-            return found
+        time.sleep(_PAUSE_SECONDS)
 
 
 def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> tuple[AdminClient, ClusterMetadata]:

@@ -35,6 +35,8 @@ LEADER_CHANGES = frozenset(
 """Codes for a partition without a leader, or with another leader than client or broker have on record."""
 LOST = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._DESTROY_BROKER})
 """Codes for a connection that ended with a request in it, as that to a broker that has left the cluster's metadata."""
+UNANSWERED = LOST | {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
+"""Codes for a request without an answer: what it asked for may have been done."""
 _CHECK_LOGIN = "check security: protocol, mechanism, username and the password it refers to"
 _CHECK_KERBEROS = (
     "check security.kerberos, the clocks, and whether `kinit` gets a ticket with the same keytab and principal"

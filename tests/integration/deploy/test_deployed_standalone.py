@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from bench.competitors.standalone import Standalone, standalone
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.cluster import Cluster
-from reconciler.model.tasks.status import PartitionState
-from reconciler.state.status import StatusReader
-from tests.support.clusters.kafka import create, declared
 from tests.support.clusters.traffic import Traffic
-from tests.support.commands.command import Ended, anabranch
 from tests.support.deploying import EAST_AND_WEST
-from tests.support.replicator.copying import assert_copied, log_ends
+from tests.support.driven_site import PARTITIONS, SECONDS, DrivenSite, python_of
+from tests.support.replicator.copying import assert_copied
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(3_600)]
 
-CHANGES = 3
-SECONDS = 900
 RECORDS = 200_000
-PARTITIONS = 2
 FILE = (
     EAST_AND_WEST
     + """\
@@ -45,140 +36,69 @@ datacenters:
 )
 
 
-class Site:
+class StandaloneSite(DrivenSite):
     """A data centre on a Spark cluster."""
 
-    def __init__(self, folder: Path, clusters: dict[str, EmbeddedCluster], name: str, spark: Standalone) -> None:
-        self.name, self.folder, self.file, self.spark = name, folder / "dc2", folder / "site.yaml", spark
-        self._clusters = clusters
-        self.write()
+    kind = "standalone"
+    template = FILE
 
-    def write(self, **deploy: Any) -> None:
-        fields = {"kind": "standalone", "folder": str(self.folder)} | deploy
-        if fields["kind"] == "standalone":
-            fields["standalone"] = {"rest": self.spark.rest, "web": self.spark.web} | fields.get("standalone", {})
-        addresses = {alias: one.bootstrap for alias, one in self._clusters.items()}
-        text = FILE.format(name=self.name, master=self.spark.master, deploy=json.dumps(fields), **addresses)
-        self.file.write_text(text)
+    def __init__(self, folder: Path, clusters: dict[str, EmbeddedCluster], name: str, cluster: Standalone) -> None:
+        self.cluster = cluster
+        super().__init__(folder, clusters, name)
 
-    def apply(self) -> Ended:
-        return anabranch("apply", self.file, "--yes", limit=SECONDS)
+    def where(self) -> dict[str, str]:
+        return {"rest": self.cluster.rest, "web": self.cluster.web}
 
-    def process(self) -> dict[str, Any]:
-        told = anabranch("deployments", self.file, "--json")
-        assert told.code == 0, told
-        (one,) = json.loads(told.stdout)["processes"]
-        found: dict[str, Any] = one
-        return found
-
-    def run(self) -> str:
-        """Return the id of the run that has all partitions; empty while none does."""
-        reader = StatusReader(declared("west", self._clusters["west"]), self.name)
-        try:
-            words, now = reader.current(), time.time()
-        except Unreachable:
-            # On a busy machine a broker may miss its heartbeats, and is not in the metadata for a moment.
-            return ""
-        finally:
-            reader.close()
-        running = [(one.run, partition) for one in words if one.is_live(now) for partition in one.partitions]
-        runs = {run for run, partition in running if partition.state is PartitionState.RUNNING}
-        return runs.pop() if len(runs) == 1 and len(running) == PARTITIONS else ""
-
-    def copied(self) -> int:
-        west = declared("west", self._clusters["west"])
-        return log_ends(west, f"east.{self.name}", PARTITIONS)
+    def spark(self) -> dict[str, str]:
+        return {"master": self.cluster.master}
 
 
 @pytest.fixture
 def site(
-    tmp_path: Path,
-    source_cluster: EmbeddedCluster,
-    target_cluster: EmbeddedCluster,
-    topic_name: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Site]:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    name = f"s{topic_name[-8:]}"
-    create(source_cluster, name, PARTITIONS)
-    with standalone(tmp_path / "spark", cores=6, memory="6g") as spark:
-        yield Site(tmp_path, {"east": source_cluster, "west": target_cluster}, name, spark)
+    tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, site_name: str
+) -> Iterator[StandaloneSite]:
+    with standalone(tmp_path / "spark", cores=6, memory="6g") as cluster:
+        yield StandaloneSite(tmp_path, {"east": source_cluster, "west": target_cluster}, site_name, cluster)
 
 
 def test_whatever_is_killed_every_record_is_copied_once(
-    site: Site, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+    site: StandaloneSite, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
 ) -> None:
-    planned = anabranch("plan", site.file, "--detailed-exitcode")
-    assert planned.code == CHANGES, planned
-    assert "dc2 (processes, standalone)" in planned.stdout
+    site.is_planned()
     traffic = Traffic(source_cluster, site.name, PARTITIONS, RECORDS, 2_000, per_second=200)
     traffic.start()
-    applied = site.apply()
-    assert applied.code == 0, applied
-    assert "  done      dc2  deploy replicate" in applied.stdout.splitlines()
-    assert anabranch("plan", site.file, "--detailed-exitcode").code == 0
-    assert anabranch("drift", site.file, "--detailed-exitcode").code == 0
-    heals(site, "the driver's Python", lambda: python_of(site).kill())
-    heals(site, "the driver's JVM", lambda: jvm_of(site).kill())
-    heals(site, "the driver's worker", lambda: site.spark.kill_worker(worker_of(site)))
-    site.spark.kill_master()
+    site.is_deployed()
+    site.heals("the driver's Python", lambda: python_of(jvm_of(site)).kill())
+    site.heals("the driver's JVM", lambda: jvm_of(site).kill())
+    site.heals("the driver's worker", lambda: site.cluster.kill_worker(worker_of(site)))
+    site.cluster.kill_master()
     goes_on(site)
-    restarted = anabranch("deployments", site.file, "--restart", "replicate", limit=SECONDS)
-    assert restarted.code == 0, restarted
+    site.is_restarted()
     traffic.finish()
     eventually("all is copied", site.copied, lambda copied: copied >= RECORDS, seconds=SECONDS)
     east, west = Cluster("east", (source_cluster.bootstrap,)), Cluster("west", (target_cluster.bootstrap,))
     assert_copied(east, site.name, west, f"east.{site.name}", RECORDS)
-    stops(site)
+    site.stops()
+    eventually("no driver is left", lambda: not any(site.cluster.drivers()))
+    assert site.cluster.state()["activedrivers"] == []
+    site.leaves_its_logs()
 
 
-def jvm_of(site: Site) -> psutil.Process:
-    (found,) = [jvm for one in site.spark.drivers() for jvm in one]
+def jvm_of(site: StandaloneSite) -> psutil.Process:
+    (found,) = [jvm for one in site.cluster.drivers() for jvm in one]
     return found
 
 
-def worker_of(site: Site) -> int:
-    (found,) = [number for number, one in enumerate(site.spark.drivers()) if one]
+def worker_of(site: StandaloneSite) -> int:
+    (found,) = [number for number, one in enumerate(site.cluster.drivers()) if one]
     return found
 
 
-def python_of(site: Site) -> psutil.Process:
-    (found,) = [one for one in jvm_of(site).children() if any(word.endswith("driver.py") for word in one.cmdline())]
-    return found
-
-
-def heals(site: Site, what: str, kill: Callable[[], None]) -> None:
-    """Kill something, and wait until another run copies."""
-    before = eventually("the flow runs", site.run, seconds=SECONDS)
-    kill()
-    since = time.monotonic()
-    after = eventually("another run copies", site.run, lambda run: run not in ("", before), seconds=SECONDS)
-    print(f"{what} was killed: run {before} was followed by {after} after {time.monotonic() - since:.1f} s")
-    copies(site)
-    eventually("it is known to run", lambda: site.process()["running"], seconds=SECONDS)
-
-
-def goes_on(site: Site) -> None:
+def goes_on(site: StandaloneSite) -> None:
     """Wait until a new master knows a driver that runs, and records are copied."""
     since = time.monotonic()
-    eventually("a driver is known to run", lambda: site.spark.state()["activedrivers"], seconds=SECONDS)
+    eventually("a driver is known to run", lambda: site.cluster.state()["activedrivers"], seconds=SECONDS)
     eventually("it is known to run", lambda: site.process()["running"], seconds=SECONDS)
     eventually("the flow runs", site.run, seconds=SECONDS)
-    copies(site)
+    site.copies()
     print(f"the master was killed: all runs after {time.monotonic() - since:.1f} s")
-
-
-def copies(site: Site) -> None:
-    before = site.copied()
-    eventually("records are copied", site.copied, lambda copied: copied > before, seconds=SECONDS)
-
-
-def stops(site: Site) -> None:
-    """What is no longer declared ends, and leaves its logs."""
-    site.write(kind="none")
-    stopped = site.apply()
-    assert stopped.code == 0, stopped
-    assert "  done      dc2  stop replicate" in stopped.stdout.splitlines()
-    eventually("no driver is left", lambda: not any(site.spark.drivers()))
-    assert site.spark.state()["activedrivers"] == []
-    assert sorted(path.name for path in site.folder.iterdir()) == ["driver.py", "logs"]

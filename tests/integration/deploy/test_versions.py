@@ -15,7 +15,6 @@ import pytest
 import reconciler
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
-from tests.support.clusters.kafka import create
 from tests.support.clusters.traffic import Traffic
 from tests.support.commands.command import anabranch
 from tests.support.deployed_site import Site, longest_break
@@ -60,16 +59,9 @@ def installed(folder: Path, version: str, fault: str = "") -> str:
 
 @pytest.fixture
 def site(
-    tmp_path: Path,
-    source_cluster: EmbeddedCluster,
-    target_cluster: EmbeddedCluster,
-    topic_name: str,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, site_name: str
 ) -> Iterator[Site]:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    name = f"s{topic_name[-8:]}"
-    create(source_cluster, name, 2)
-    made = Site(tmp_path, {"east": source_cluster, "west": target_cluster}, name)
+    made = Site(tmp_path, {"east": source_cluster, "west": target_cluster}, site_name)
     yield made
     made.write(kind="none")
     ended = made.apply()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -27,6 +27,7 @@ from confluent_kafka.admin import (
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
+from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import LOST
 from tests.support.waiting import DEADLINE_SECONDS, eventually
 
@@ -70,14 +71,7 @@ def settled(ask: Callable[[], T]) -> T:
     Raises:
         KafkaException: it answered something else, or still the same after the deadline of `eventually`.
     """
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
-        try:
-            return ask()
-        except KafkaException as error:
-            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
-                raise
-        time.sleep(0.1)
+    return clients.settled(ask, _PASSING, DEADLINE_SECONDS)
 
 
 def metadata(broker: EmbeddedCluster, topic: str | None = None) -> ClusterMetadata:
