@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_problems, say
+from reconciler.cli.common import TERMINAL, Files, load_topology, print_problems, say
 from reconciler.cli.log import LogFormat, opened, set_levels
 from reconciler.cli.shared_options import AuditLogFile, Clusters, TlsCertificate, TlsKey
 from reconciler.operate.targets import InvalidArgument
@@ -51,12 +51,17 @@ def serve(
         str,
         typer.Option("--drift-every", metavar="DURATION", help="How often targets are compared with the last apply."),
     ] = "10min",
+    overrides: Annotated[
+        bool,
+        typer.Option("--overrides/--no-overrides", help="Whether callers may change flows until the next apply."),
+    ] = True,
     log_format: LogFormat = None,
 ) -> None:
     """Serve status, metrics and a page over HTTP. Its state is what the clusters hold: end it at any moment."""
     from reconciler.cli.metrics import address_of, formats_of
     from reconciler.cli.patience import seconds_of
     from reconciler.metrics.exporter import Exporter
+    from reconciler.operate.flows.overrides import Overriding
     from reconciler.service.audit import AuditLog
     from reconciler.service.context import ServiceContext
     from reconciler.service.history import History
@@ -70,8 +75,9 @@ def serve(
     check_exposure(address, tls, tokens.are_needed)
     topology, history, audit = load_topology(files), History(), AuditLog(audit_log)
     exporter = Exporter(topology, clusters or (), formats, every, _warn, history.take)
+    changes = Overriding(topology, TERMINAL) if overrides else None
     try:
-        _serve(ServiceContext(topology, exporter, tokens, audit, _set_log_levels, history), address, tls)
+        _serve(ServiceContext(topology, exporter, tokens, audit, _set_log_levels, history, changes), address, tls)
     finally:
         exporter.close()
         audit.close()
@@ -85,6 +91,9 @@ def _serve(context: ServiceContext, address: ListenAddress, tls: TlsFiles | None
         serve_http(context, address, tls, lambda url: say(f"serving at {url}"))
     except OSError as error:
         raise not_listened_at(error) from None
+    finally:
+        if context.overriding is not None:
+            context.overriding.close()
 
 
 def _warn(error: AnabranchError) -> None:

@@ -14,6 +14,7 @@ from reconciler.cli.common import print_problems, stderr_console, stdout_console
 from reconciler.cli.formats import TextOrData, print_in_line, print_json
 from reconciler.cli.optional_values import WATCH, WATCH_SECONDS, WATCH_SHORT
 from reconciler.model.base.errors import together
+from reconciler.model.base.text import utc
 from reconciler.operate.watching import Lookout, StatusView
 
 if TYPE_CHECKING:
@@ -101,6 +102,6 @@ def _tell_again(lookout: Lookout, show: Show, output: TextOrData, every: float) 
 def _heading(look: StatusView) -> Line:
     from reconciler.report.text.line import Line
 
-    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(look.now))
+    when = utc(look.now)
     missing = f"   unreachable: {', '.join(sorted(look.failures))}" if look.failures else ""
     return Line.assemble((when, "dim"), (missing, "red"))

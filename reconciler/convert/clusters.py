@@ -32,6 +32,11 @@ _PEM = (".pem", ".crt", ".cer", ".key")
 _SEPARATORS = re.compile(r"[,;]")
 
 
+def brokers_in(value: str) -> list[str]:
+    """Return the brokers of a list with commas or semicolons, each once: clients take one that is named twice."""
+    return list(dict.fromkeys(item.strip() for item in _SEPARATORS.split(value) if item.strip()))
+
+
 @dataclass(frozen=True)
 class ClusterKeys:
     """Where the settings of a cluster stand.
@@ -82,8 +87,7 @@ class ClusterConversion:
             message = f"cluster {self._alias} has no bootstrap.servers"
             key = self._keys.own("bootstrap.servers")[0]
             raise DeclaredInputError(Problem(UNREADABLE, self._where, message, f"add {key}"))
-        # Clients take a broker that is named twice.
-        items = list(dict.fromkeys(item.strip() for item in _SEPARATORS.split(found.value) if item.strip()))
+        items = brokers_in(found.value)
         told = reference(found, found.value)
         self._put("bootstrap", told or (items if len(items) > 1 else "".join(items)), found)
         if (rack := self._settings.first(*self._keys.of_client("consumer", "client.rack"))) is not None:

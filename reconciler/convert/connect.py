@@ -18,8 +18,8 @@ _CLASSES = (SOURCE, CHECKPOINTS, HEARTBEATS, SINK)
 _OF_WORKERS = ("bootstrap.servers", "security.", "sasl.", "ssl.")
 """What a worker has for the cluster that it writes to, as a whole or as a beginning."""
 _OF_PRODUCERS = "producer.compression.type"
-# The flow has their values already.
-_PASSED_OVER = ("name", CLASS, "clusters", "source.cluster.alias", "target.cluster.alias", "enabled")
+PASSED_OVER = ("name", CLASS, "clusters", "source.cluster.alias", "target.cluster.alias", "enabled")
+"""Settings whose values a flow has already."""
 _OWN_ROLES = (("source", "consumer"), ("target", "producer"))
 
 
@@ -120,7 +120,7 @@ def _flows(
         raise DeclaredInputError(Problem(UNREADABLE, nameless[0].where, message, "give each a name: flows need them"))
     for one in copying:
         settings = _together([one, *beside], worker)
-        keys = _flow_keys({other.kind for other in beside}, carries_heartbeats)
+        keys = flow_keys({other.kind for other in beside}, carries_heartbeats)
         _flow(parts, FlowEnds(*pair, one.name if are_named else ""), one, settings, keys)
         # Its heartbeats are those of the whole way.
         carries_heartbeats = False
@@ -129,7 +129,7 @@ def _flows(
 
 def _flow(parts: TopologyParts, ends: FlowEnds, copying: Connector, settings: Settings, keys: FlowKeys) -> None:
     """Put one flow and its clusters into the parts."""
-    for key in _PASSED_OVER:
+    for key in PASSED_OVER:
         settings.pass_over(key)
     for end, alias in (("source", ends.source), ("target", ends.target)):
         factor = as_it_is if end == "target" else None
@@ -141,7 +141,7 @@ def _flow(parts: TopologyParts, ends: FlowEnds, copying: Connector, settings: Se
     parts.left.append(settings)
 
 
-def _flow_keys(beside: Collection[str], carries_heartbeats: bool) -> FlowKeys:
+def flow_keys(beside: Collection[str], carries_heartbeats: bool) -> FlowKeys:
     """Return where the settings of a flow stand, beside whose connector there are some of other kinds."""
     return FlowKeys(
         own=as_it_is,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from reconciler.model.base.errors import Problem
@@ -76,6 +76,10 @@ class Settings:
     def left(self) -> Iterator[Setting]:
         """Yield those that were not asked for, in their order."""
         yield from (setting for key, setting in self._by_key.items() if key not in self._asked)
+
+    def without(self, keys: Collection[str]) -> Settings:
+        """Return the others than those of some keys."""
+        return Settings(setting for key, setting in self._by_key.items() if key not in keys)
 
     def __iter__(self) -> Iterator[Setting]:
         return iter(self._by_key.values())

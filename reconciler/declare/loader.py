@@ -9,7 +9,8 @@ Commands call `load`; no other room handles YAML.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reconciler.declare.checks import (
@@ -28,12 +29,14 @@ from reconciler.declare.checks.expand import Draft, expand, mentions
 from reconciler.declare.documents import codes, shape, words
 from reconciler.declare.documents.located import Document, Located, Mark, SourcePlace, TextPosition
 from reconciler.declare.documents.merge import MergedDocuments, Source, merge
-from reconciler.declare.documents.reader import STDIN, display_name, read
+from reconciler.declare.documents.reader import STDIN, ReadFiles, display_name, parse, read
 from reconciler.declare.documents.settings import Settings
 from reconciler.declare.documents.violations import Finding
+from reconciler.declare.rewrite import yaml_text
 from reconciler.model.base.errors import DeclaredInputError, Problem
 from reconciler.model.declared.cluster import DEFAULT_DATACENTER
 from reconciler.model.declared.fields import Field
+from reconciler.model.declared.override import FlowOverride
 from reconciler.model.declared.topology import Topology, TopologyFile
 
 
@@ -51,14 +54,30 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     Raises:
         DeclaredInputError: AB1xx, with every problem of every file, in the order of the files and lines.
     """
-    return _loaded(paths, warn)[0]
+    return _loaded(_read(paths), _named_twice(paths), warn)[0]
+
+
+def lay_over(declared: Topology, overrides: Sequence[FlowOverride]) -> Topology:
+    """Return what files declare with overrides laid over it.
+
+    Args:
+        declared: what `load` returned; its files are not read again.
+        overrides: of flows that it has, or that are new.
+
+    Raises:
+        DeclaredInputError: AB1xx, a flow cannot be declared so; the place is `override of flow NAME:LINE:COLUMN`.
+    """
+    flows = {(flow.name, flow.source, flow.target) for flow in declared.flows}
+    laid_over = [one for one in overrides if one.is_new or (one.flow, one.source, one.target) in flows]
+    readings = {file.name: parse(file.name, file.text) for file in declared.files}
+    return _loaded(readings, (), _ignore, laid_over)[0]
 
 
 def load_with_fields(
     paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore
 ) -> tuple[Topology, dict[str, tuple[Field, ...]]]:
     """Return the topology, and by flow every field as it counts; arguments and errors are those of `load`."""
-    topology, drafts = _loaded(paths, warn)
+    topology, drafts = _loaded(_read(paths), _named_twice(paths), warn)
     return topology, {draft.flow.name: tuple(_fields(draft)) for draft in drafts}
 
 
@@ -67,12 +86,24 @@ def _fields(draft: Draft) -> Iterator[Field]:
         yield Field(key, value, place.where if place else "")
 
 
-def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Topology, Sequence[Draft]]:
-    problems = list(_named_twice(paths))
-    sources = [source for path in dict.fromkeys(paths) if (source := _source(path, problems))]
+def _read(paths: Sequence[Path]) -> dict[str, ReadFiles]:
+    return {display_name(path): read(path) for path in dict.fromkeys(paths)}
+
+
+def _loaded(
+    readings: Mapping[str, ReadFiles],
+    problems_before: Iterable[Located],
+    warn: Callable[[Problem], None],
+    overrides: Sequence[FlowOverride] = (),
+) -> tuple[Topology, Sequence[Draft]]:
+    problems = list(problems_before)
+    files = [source for reading in readings.values() if (source := _source(reading, problems))]
+    laid_over = [replace(one, is_override=True) for each in overrides if (one := _source(_written(each), problems))]
+    sources = [*files, *laid_over]
     declaration, contradictions = merge(sources)
     problems += contradictions
-    all_read = len(sources) == len(set(paths))
+    all_read = len(sources) == len(readings) + len(overrides)
+    order = [*readings, *map(str, overrides)]
     if all_read:
         problems += _missing(sources)
         problems += _unknown_clusters(declaration, sources)
@@ -90,7 +121,7 @@ def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Top
     if all_read and not problems:
         problems += deployments.crossings(declaration.datacenters, _led_into(declaration, drafts))
     if problems:
-        raise DeclaredInputError(_in_order(problems, paths))
+        raise DeclaredInputError(_in_order(problems, order))
     used = {alias for draft in drafts for alias in (draft.flow.source, draft.flow.target)}
     topology = Topology(
         name=declaration.name,
@@ -100,12 +131,13 @@ def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Top
         flows=tuple(draft.flow for draft in drafts),
         datacenters={name: datacenters.build(name, place) for name, place in declaration.datacenters.items()},
         owner=declaration.owner,
-        files=tuple(_files(sources)),
+        files=tuple(_files(files)),
+        overrides=tuple(overrides),
     )
     stands = {cluster.datacenter for cluster in topology.clusters.values()}
     suspect = [*clusters.warnings(declaration.clusters, used), *datacenters.warnings(declaration.datacenters, stands)]
     suspect += [found for source in sources for look in (selections, renames) for found in look.suspect(source)]
-    for warning in _in_order(suspect, paths):
+    for warning in _in_order(suspect, order):
         warn(warning)
     return topology, drafts
 
@@ -145,9 +177,13 @@ def _named_twice(paths: Sequence[Path]) -> Iterable[Located]:
             yield position.problem(codes.DUPLICATE, "expected each file once; found this one twice", "name it once")
 
 
-def _source(path: Path, problems: list[Located]) -> Source | None:
-    """Read one file and hold it against the schema; None where it cannot be understood at all."""
-    reading = read(path)
+def _written(override: FlowOverride) -> ReadFiles:
+    """Return an override as a file that declares one flow: all that is checked of files is checked of it."""
+    return parse(str(override), yaml_text({"version": 1, **override.document()}))
+
+
+def _source(reading: ReadFiles, problems: list[Located]) -> Source | None:
+    """Hold one file against the schema; None where it cannot be understood at all."""
     problems += reading.problems
     if reading.document is None:
         return None
@@ -221,8 +257,7 @@ def _unknown_clusters(declaration: MergedDocuments, sources: Sequence[Source]) -
             yield mention.place.problem(codes.UNKNOWN_CLUSTER, message, remedy)
 
 
-def _in_order(located: Iterable[Located], paths: Sequence[Path]) -> list[Problem]:
-    """Return problems in the order of files, lines and columns, each once."""
-    files = [display_name(path) for path in paths]
+def _in_order(located: Iterable[Located], files: Sequence[str]) -> list[Problem]:
+    """Return problems in the order of files, by their names, lines and columns, each once."""
     ordered = sorted(located, key=lambda item: (files.index(item.position.file), item.position.mark))
     return list(dict.fromkeys(item.problem for item in ordered))

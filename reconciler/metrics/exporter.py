@@ -52,7 +52,8 @@ class Exporter:
         warn: Callable[[AnabranchError], None] = lambda _error: None,
         on_look: Callable[[collect.Reading], None] = lambda _reading: None,
     ) -> None:
-        self._topology = topology
+        # Drift is what differs from the files, whatever is in force beside them.
+        self._declared = self._topology = self._newest = topology
         self._clusters = clusters
         self._formats = formats
         self._drift_every = drift_every
@@ -87,6 +88,10 @@ class Exporter:
         """What differs at the targets from the last apply, and when that was found, in seconds since 1970."""
         return self._drift
 
+    def take(self, topology: Topology) -> None:
+        """Read the flows of another declaration from the next reading on: what is in force over the same files."""
+        self._newest = topology
+
     def look(self) -> StatusView:
         """Read the status topics once.
 
@@ -94,6 +99,10 @@ class Exporter:
             AnabranchError: nothing could be read.
         """
         began = time.monotonic()
+        if self._newest is not self._topology:
+            self._lookout.close()
+            self._topology = self._newest
+            self._lookout = status_lookout(self._topology, self._clusters)
         view = self._lookout.look()
         reading = collect.Reading.of(self._topology, view)
         self._observer.take(reading.partitions, view.now)
@@ -122,7 +131,7 @@ class Exporter:
         if not now and (self._drift_every is None or time.monotonic() < self._drift_due):
             return
         self._drift_due = time.monotonic() + (self._drift_every or 0.0)
-        self._drift = time.time(), drift(self._topology, DriftOptions(clusters=self._clusters))
+        self._drift = time.time(), drift(self._declared, DriftOptions(clusters=self._clusters))
 
     def _drift_samples(self, found: Drift) -> Samples:
         counts: dict[tuple[str, str], int] = {}

@@ -315,7 +315,8 @@ def _with_journals(
         others = {alias: one.in_force for alias, one in declarations.others().items()}
         lasting = frozenset(alias for alias, one in others.items() if one is not None and one.digest != DESTROYED)
         now = declarations.current()
-        return replace(seen, in_force=now.in_force, declaration=now.declaration, aliases=lasting)
+        seen = replace(seen, in_force=now.in_force, declaration=now.declaration, overrides=now.overrides)
+        return replace(seen, aliases=lasting)
     finally:
         declarations.close()
 

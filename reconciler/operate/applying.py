@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.model.base.errors import AnabranchError, DeclaredInputError, Problem, Refused
+from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, Refused
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.outcome import Outcome
@@ -194,6 +194,21 @@ class Applying:
             self._reporter.warn(error.problems)
         held = [alias for alias in self.targets if alias in locks.held]
         move_journals(self._topology, held, locks.check, self._reporter)
+
+
+def put_in_force(topology: Topology, options: ApplyOptions, reporter: Reporter = SILENT) -> Applied:
+    """Apply without a person who reads the plan; it comes into force although single topics cannot be made.
+
+    Raises:
+        EnvironmentFault: something else does, and it is not in force, or not everywhere.
+        AnabranchError: as `Applying` raises it.
+    """
+    applied = Applying(topology, options, reporter).run()
+    outcome = applied.outcome
+    if outcome.stopped is not None or outcome.holds_back(applied.plan):
+        why = [] if outcome.stopped is None else [outcome.stopped]
+        raise EnvironmentFault([*(one.problem for one in outcome.failed), *outcome.not_in_force, *why])
+    return applied
 
 
 def _reviewed(topology: Topology, options: ApplyOptions) -> SavedPlan:

@@ -146,6 +146,8 @@ def _declared(topology: Topology, target: ObservedCluster) -> Declared:
         target.declaration,
         topology.owner,
         tuple(sorted(topology.targets)),
+        tuple(one for one in topology.overrides if one.target == target.alias),
+        target.overrides,
     )
 
 

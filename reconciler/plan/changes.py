@@ -74,8 +74,13 @@ def changes(
         stops = tuple(_stops(name, before, topology, target, wanted))
         if after is None:
             yield Change("flow", name, "ends", (), stops, _why_ended(topology, name, target.alias))
-        elif told := tuple(_fields(_flow_leaves(before), _flow_leaves(after))):
+        elif told := field_changes(before, after):
             yield Change("flow", name, "changes", told, stops)
+
+
+def field_changes(before: Json, after: Json) -> tuple[FieldChange, ...]:
+    """Return the fields in which a flow of one declaration differs from that of another."""
+    return tuple(_fields(_flow_leaves(before), _flow_leaves(after)))
 
 
 def _of_all(declared: Declared) -> Iterator[FieldChange]:

@@ -242,7 +242,7 @@ def get_drift(
 def get_plan(context: Context, _: Reader) -> dict[str, Any]:
     """Return what `anabranch plan -o json` prints; it reads all clusters, and changes nothing."""
     with context.alone("plan"):
-        return plan_json(plan(context.topology).plan)
+        return plan_json(plan(context.declared).plan)
 
 
 @router.get("/graph.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -12,11 +12,12 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 
 from reconciler.metrics.collect import Reading
-from reconciler.metrics.exporter import Exporter
-from reconciler.model.base.errors import Problem
+from reconciler.metrics.exporter import LOOK_EVERY, Exporter
+from reconciler.model.base.errors import AnabranchError, Problem
 from reconciler.model.base.text import json_text
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
+from reconciler.operate.flows.overrides import Overriding
 from reconciler.report.status.summary import FlowSummary
 from reconciler.report.status.to_json import status_json
 from reconciler.service.access import Caller, Tokens
@@ -45,13 +46,14 @@ class ServiceContext:
     """One service.
 
     Attributes:
-        topology: what is declared.
+        topology: what is declared, with what is in force over it.
         exporter: reads the status topics.
         tokens: those that are accepted.
         audit: where actions are recorded.
         set_log_levels: receives rooms that log debug lines from now on, as `--verbose` has them; raises
             InvalidArgument where one does not exist.
         history: figures over time.
+        overriding: changes flows at run time; None where files alone do.
         stopping: set when the service ends: what streams must end, too.
     """
 
@@ -61,10 +63,27 @@ class ServiceContext:
     audit: AuditLog
     set_log_levels: Callable[[str], None]
     history: History
+    overriding: Overriding | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
     _status: tuple[Reading, dict[str, Any]] | None = None
     _answers: tuple[Reading, dict[Hashable, bytes]] | None = None
+
+    def __post_init__(self) -> None:
+        self.declared = self.topology
+
+    def take(self, topology: Topology) -> None:
+        """Go by what is in force over the files from now on."""
+        if topology is not self.topology:
+            self.topology = topology
+            self.exporter.take(topology)
+
+    def follow(self) -> None:
+        """Look for overrides of other processes, again and again, until the service ends."""
+        while self.overriding is not None and not self.stopping.wait(LOOK_EVERY):
+            # The reader of the status topics reports clusters that do not answer.
+            with suppress(AnabranchError):
+                self.take(self.overriding.topology())
 
     def reading(self) -> Reading:
         """Return the newest reading.

@@ -252,7 +252,7 @@ def config_of(flow: Flow, connector: str) -> dict[str, str]:
             "groups": ",".join(map(str, flow.groups.include)),
             "groups.exclude": ",".join(map(str, flow.groups.exclude)),
             "sync.group.offsets.enabled": "true" if flow.groups.sync_offsets else "false",
-            "sync.group.offsets.interval.seconds": f"{flow.groups.interval:g}",
+            "emit.checkpoints.interval.seconds": f"{flow.groups.interval:g}",
         }
     if connector == HEARTBEATS:
         found |= {"emit.heartbeats.interval.seconds": f"{flow.heartbeats or flow.groups.interval:g}"}

@@ -71,10 +71,13 @@ def serve(
         context.exporter.look_first()
         announce(f"{'https' if tls else 'http'}://{address.authority(listener.getsockname()[1])}")
         reader = threading.Thread(target=context.exporter.run, args=(context.stopping,), name="reader", daemon=True)
-        reader.start()
+        follower = threading.Thread(target=context.follow, name="overrides", daemon=True)
+        for thread in (reader, follower):
+            thread.start()
         server.run([listener])
         context.stopping.set()
-        reader.join()
+        for thread in (reader, follower):
+            thread.join()
 
 
 def config_of(app: FastAPI, tls: TlsFiles | None) -> uvicorn.Config:

@@ -75,7 +75,7 @@ class Declarations:
     def put_in_force(self, digest: str, declared: Declared | None = None) -> None:
         """Put a digest in force, now and in the name of this user, and record what it declares; wait for that.
 
-        Where it is in force as it is declared, what lacks beside the digest is recorded alone.
+        Where it is in force as it is declared, what lacks beside the digest, or has changed, is recorded alone.
 
         Args:
             digest: of the declaration, or a reserved one (`MOVED`, `DESTROYED`).
@@ -88,13 +88,15 @@ class Declarations:
         history = _history(self._journal.read().get(self._key))
         now = history.in_force
         owner, targets = (None, ()) if declared is None else (declared.owner, declared.targets)
-        declaration = None if declared is None else declared.declaration
+        declaration, overrides = (None, ()) if declared is None else (declared.declaration, declared.overrides)
         if now is not None and (now.digest, now.owner) == (digest, owner):
-            if declared is None or (now.targets == targets and history.declaration is not None):
+            is_recorded = history.declaration is not None and history.overrides == overrides
+            if declared is None or (now.targets == targets and is_recorded):
                 return
-            history = DeclarationHistory((*history.entries[:-1], replace(now, targets=targets)), declaration)
+            history = DeclarationHistory((*history.entries[:-1], replace(now, targets=targets)), declaration, overrides)
         else:
-            history = history.followed_by(InForce(digest, time.time(), user(), owner, targets), declaration)
+            entry = InForce(digest, time.time(), user(), owner, targets)
+            history = history.followed_by(entry, declaration, overrides)
         self._journal.ensure()
         if _fits(history):
             # Brokers may have lower limits, and the digest alone decides which processes may run.

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from reconciler.model.base.errors import AnabranchError, Locked, Problem
+from reconciler.model.base.text import utc
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.journals import process
 from reconciler.state.journals.boot import boot_time
@@ -172,7 +173,7 @@ class Lock:
 
     def _held_by(self, claim: str) -> Problem:
         found = self._claims.get(claim)
-        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found["since"])) if found else ""
+        since = utc(found["since"]) if found else ""
         holder = f"{found['by']} since {since}" if found else "an unknown process: the claim of this one was removed"
         remedy = "wait until that is done (--wait SECONDS waits longer), and run it again"
         return Problem("AB501", self._cluster.where, f"is being changed by {holder}", remedy)

@@ -50,7 +50,7 @@ class Mention:
 
 def mentions(declaration: MergedDocuments) -> Iterator[Mention]:
     """Yield every alias that a pattern or an entry names."""
-    for place in (*declaration.patterns, *declaration.entries):
+    for place in (*declaration.patterns, *declaration.entries, *declaration.overrides):
         item = cast("dict[str, Value]", place.value)
         kind = _kind(item)
         if kind is None:
@@ -82,7 +82,9 @@ def expand(declaration: MergedDocuments) -> tuple[list[Draft], list[Located]]:
             problems.append(_taken(draft, made))
         else:
             entries[name] = draft
-    return list({**drafts, **entries}.values()), problems
+    declared = {**drafts, **entries}
+    overridden = [_of_entry(place, declared, declaration.base) for place in declaration.overrides]
+    return list({**declared, **{draft.flow.name: draft for draft in overridden}}.values()), problems
 
 
 def _of_pattern(place: SourcePlace, base: Settings) -> Iterator[Draft]:

@@ -6,7 +6,7 @@ concatenated in the order of the files; what there is one of, such as the name, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.declare.documents import codes, words
@@ -22,11 +22,13 @@ class Source:
         document: its content.
         broken: the paths in it that nothing can rest on.
         doubtful: the paths of values that are not known, beside what can be used.
+        is_override: whether its flows are laid over those of the others.
     """
 
     document: Document
     broken: Collection[JsonPath]
     doubtful: Collection[JsonPath] = ()
+    is_override: bool = False
 
     def usable(self, place: SourcePlace) -> bool:
         """Return whether neither the value at `place`, nor what is in it or around it, is broken."""
@@ -61,6 +63,7 @@ class MergedDocuments:
         clients: the place of the settings of clients that hold for every cluster, if there are any.
         patterns: usable items of `replication`.
         entries: usable items of `flows`.
+        overrides: likewise, of overrides.
         all_flows: whether every pattern, entry and default is usable.
     """
 
@@ -72,6 +75,7 @@ class MergedDocuments:
     clients: SourcePlace | None = None
     patterns: list[SourcePlace] = field(default_factory=list)
     entries: list[SourcePlace] = field(default_factory=list)
+    overrides: list[SourcePlace] = field(default_factory=list)
     all_flows: bool = True
 
 
@@ -101,10 +105,15 @@ def merge(sources: Sequence[Source]) -> tuple[MergedDocuments, list[Located]]:
         base=base,
         clients=clients if clients and usable[clients.document.name].usable(clients) else None,
         patterns=[place for source in sources for place in source.items("replication") if source.usable(place)],
-        entries=[place for source in sources for place in source.items("flows") if source.usable(place)],
+        entries=_flows(source for source in sources if not source.is_override),
+        overrides=_flows(source for source in sources if source.is_override),
         all_flows=not any(path[:1] == (key,) for source in sources for path in source.broken for key in shared),
     )
     return declaration, problems
+
+
+def _flows(sources: Iterable[Source]) -> list[SourcePlace]:
+    return [place for source in sources for place in source.items("flows") if source.usable(place)]
 
 
 def _only_one(key: str, sources: Sequence[Source], problems: list[Located]) -> SourcePlace | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 LONGEST = 8_000
@@ -23,6 +24,11 @@ _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")
 _FORMULA = re.compile("\\s*[=+@\uff1d\uff0b\uff0d\uff20-]")
 _QUOTED = re.compile('[,;"]')
 _REST = "… ({:,} more characters)"
+
+
+def utc(seconds: float) -> str:
+    """Return a time in seconds since 1970 as messages have it: `2026-11-23 04:00:00 UTC`."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
 
 
 def shown(text: str, most: int = LONGEST) -> str:

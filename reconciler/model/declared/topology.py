@@ -14,6 +14,7 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.datacenter import DataCenter, Spark
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.limits import Limits
+from reconciler.model.declared.override import FlowOverride
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Topology:
         datacenters: those with a declaration, by name.
         owner: of these files; None where none is declared.
         files: it was read from, no part of what it is; empty of one that was made otherwise.
+        overrides: that are laid over what the files declare; the flows are as they are with them.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Topology:
     datacenters: Mapping[str, DataCenter] = field(default_factory=dict)
     owner: str | None = None
     files: tuple[TopologyFile, ...] = field(default=(), compare=False, repr=False)
+    overrides: tuple[FlowOverride, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def aliases(self) -> tuple[str, ...]:

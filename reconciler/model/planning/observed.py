@@ -12,6 +12,7 @@ from typing import Any
 
 from reconciler.model.acls.binding import ObservedBindings
 from reconciler.model.acls.own_access import Access
+from reconciler.model.declared.override import FlowOverride
 from reconciler.model.recorded.declaration import Declaration, InForce
 from reconciler.model.recorded.failover import Cut, FailedOver
 from reconciler.model.recorded.ownership import OwnedTopic
@@ -149,6 +150,7 @@ class ObservedCluster:
         remembered: what the records of copies prove of topics there without an ownership record; of targets only.
         state_policies: the `cleanup.policy` of the topology's journals there, by name; of targets only, and of those
             that we may ask for it.
+        overrides: that the declaration in force has beside its files; of targets only. They are not written down.
     """
 
     alias: str
@@ -174,6 +176,7 @@ class ObservedCluster:
     state_replicas: Mapping[str, int] = field(default_factory=dict)
     remembered: tuple[RememberedCopy, ...] = ()
     state_policies: Mapping[str, str] = field(default_factory=dict)
+    overrides: tuple[FlowOverride, ...] = ()
 
     @classmethod
     def away(cls, alias: str) -> ObservedCluster:
@@ -191,7 +194,7 @@ class ObservedCluster:
 
     def to_json(self) -> dict[str, Any]:
         """Return the cluster as plain, sorted JSON values."""
-        return asdict(replace(self, declaration=None)) | {
+        return asdict(replace(self, declaration=None, overrides=())) | {
             "names": sorted(self.names),
             "aliases": sorted(self.aliases),
             "groups": None if self.groups is None else sorted(self.groups),

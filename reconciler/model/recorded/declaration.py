@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, is_dataclass, replace
 from dataclasses import fields as fields_of
@@ -17,7 +16,9 @@ from typing import Any
 
 from reconciler.model.base.errors import Problem
 from reconciler.model.base.shape import ID, TEXT, TIME, WORD, fields, fits, listed, mapped, maybe, whole
+from reconciler.model.base.text import utc
 from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.override import FlowOverride
 from reconciler.model.declared.topology import Topology
 
 # Raised when a release gives a field another default: what is left out then means something else.
@@ -188,7 +189,7 @@ class InForce:
         return {"digest": self.digest, "since": self.since, "by": self.by, "owner": self.owner}
 
     def __str__(self) -> str:
-        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
+        when = utc(self.since)
         if self.digest == DESTROYED:
             return f"nothing is in force: the copies were destroyed on {when} by {self.by}"
         if self.digest == MOVED:
@@ -219,10 +220,12 @@ class DeclarationHistory:
         entries: the newest last.
         declaration: what the newest of them declares; None where that is not recorded: a former release put it in
             force, or it was larger than a record may be.
+        overrides: that the newest of them has beside its files.
     """
 
     entries: tuple[InForce, ...] = ()
     declaration: Declaration | None = None
+    overrides: tuple[FlowOverride, ...] = ()
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> DeclarationHistory:
@@ -236,7 +239,8 @@ class DeclarationHistory:
         # A later release may write it in another form, and then its digest still counts.
         told = fits(Declaration.from_json, value.get("declared"))
         is_newest = told is not None and bool(entries) and told.digest == entries[-1].digest
-        return cls(entries, told if is_newest else None)
+        overrides = fits(listed(FlowOverride.from_json), value.get("overrides", []))
+        return cls(entries, told if is_newest else None, tuple(overrides or ()))
 
     @property
     def in_force(self) -> InForce | None:
@@ -277,13 +281,17 @@ class DeclarationHistory:
             now += ", by which no flow leads into it any more"
         return Problem("AB411", where, f"{now}; this process has digest {digest}, which {why}", remedy)
 
-    def followed_by(self, entry: InForce, declaration: Declaration | None = None) -> DeclarationHistory:
-        """Return the history in which `entry` is in force, and what it declares; the oldest are forgotten."""
-        return DeclarationHistory((*self.entries, entry)[-_KEPT:], declaration)
+    def followed_by(
+        self, entry: InForce, declaration: Declaration | None = None, overrides: tuple[FlowOverride, ...] = ()
+    ) -> DeclarationHistory:
+        """Return the history in which `entry` is in force, with what it declares; the oldest are forgotten."""
+        return DeclarationHistory((*self.entries, entry)[-_KEPT:], declaration, overrides)
 
     def to_json(self) -> dict[str, Any]:
         """Return the value of a journal."""
         told: dict[str, Any] = {"history": [asdict(entry) for entry in self.entries]}
+        if self.overrides:
+            told["overrides"] = [one.to_json() for one in self.overrides]
         return told | ({"declared": self.declaration.to_json()} if self.declaration is not None else {})
 
 
@@ -298,6 +306,8 @@ class Declared:
         former: the declaration that is in force; None where that is not recorded, or nothing is.
         owner: of the files, as declared in them.
         targets: aliases of all targets of the topology.
+        overrides: that the declaration has beside its files.
+        former_overrides: that the declaration in force has.
     """
 
     digest: str
@@ -306,6 +316,8 @@ class Declared:
     former: Declaration | None = None
     owner: str | None = None
     targets: tuple[str, ...] = ()
+    overrides: tuple[FlowOverride, ...] = ()
+    former_overrides: tuple[FlowOverride, ...] = ()
 
     @property
     def is_in_force(self) -> bool:
@@ -315,7 +327,9 @@ class Declared:
     @property
     def is_recorded(self) -> bool:
         """Whether all that is in force is recorded as it would be now."""
-        return self.former is not None and self.in_force is not None and self.in_force.targets == self.targets
+        if self.former is None or self.in_force is None or self.overrides != self.former_overrides:
+            return False
+        return self.in_force.targets == self.targets
 
     @property
     def is_unknown(self) -> bool:

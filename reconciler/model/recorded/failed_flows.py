@@ -5,9 +5,9 @@ One of the two suffices. The gate, `plan` and `status` call it, so that all of t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from reconciler.model.base.text import utc
 from reconciler.model.declared.flow import Flow
 from reconciler.model.recorded.failover import FailedOver
 
@@ -58,4 +58,4 @@ def why_resting(flow: str, state: FailedOver | None) -> str:
 
 def since(state: FailedOver) -> str:
     """Return the time at which a flow was failed over, and the user: `since 2026-11-23 04:00:00 UTC by ops@host`."""
-    return f"since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(state.since))} by {state.by}"
+    return f"since {utc(state.since)} by {state.by}"

@@ -1,8 +1,8 @@
 """Which flows `replicate` may run: those into targets where its declaration is in force, or where nothing ever was.
 
 The gate reads the journals every second, also while flows run. Where another declaration is in force, these flows wait,
-and so does each flow that is failed over. The files are read anew when they change. The reporter and the status topic
-receive what is waited for.
+and so does each flow that is failed over. The files are read anew when they change, and overrides that are in force
+are laid over them. The reporter and the status topic receive what is waited for.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from reconciler.model.base.errors import AnabranchError, DeclaredInputError, Pro
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
-from reconciler.model.recorded.declaration import digest_into
+from reconciler.model.recorded.declaration import DeclarationHistory, digest_into
 from reconciler.model.recorded.failed_flows import failed_flows, why_resting
 from reconciler.model.recorded.failover import FailedOver
 from reconciler.model.tasks.status import TaskStatus
+from reconciler.operate.flows.overrides import with_overrides
 from reconciler.operate.flows.posts import Post, Repeating
 from reconciler.operate.reporter import SILENT, Reporter
 from reconciler.operate.targets import InvalidArgument, chosen_targets
@@ -75,7 +76,8 @@ class FlowGate:
         self._waits = waits
         self._versions = _versions(self._files)
         self.topology = self._load()
-        self._newest = self.topology
+        self._declared = self._newest = self.topology
+        self._standings: dict[str, DeclarationHistory] = {}
         self._passed: set[str] = set()
         self._resting: Resting = {}
         self._next_look = self._next_newest = 0.0
@@ -246,18 +248,19 @@ class FlowGate:
             self._versions, self._next_newest = versions, 0.0
             try:
                 newest = self._load()
-                flows = newest.flows_into(chosen_targets(newest, self._clusters))
+                # Files without a flow for this process are as good as none.
+                if newest.flows_into(chosen_targets(newest, self._clusters)):
+                    self._declared = self._newest = newest
+                    self._standings = {}
             except DeclaredInputError as error:
                 self._reporter.warn(error.problems)
             except InvalidArgument as error:
                 self._reporter.note(error.message)
-            else:
-                # Files without a flow for this process are as good as none.
-                self._newest = newest if flows else self._newest
-        if self._newest is not self.topology and time.monotonic() >= self._next_newest:
+        if time.monotonic() >= self._next_newest:
             now = _passing(self._objections(self.topology))
             try:
-                then = _passing(self._objections(self._newest))
+                self._lay_over()
+                then = now if self._newest is self.topology else _passing(self._objections(self._newest))
             except AnabranchError as error:
                 # A target that only the newer files name must not stop the checks of what runs, nor end the wait.
                 self._reporter.warn(error.problems)
@@ -265,6 +268,17 @@ class FlowGate:
                 return
             if not now or now < then:
                 self.topology = self._newest
+
+    def _lay_over(self) -> None:
+        """Lay over the newest files what of overrides is in force now, where that is another than at the last look."""
+        standings = {
+            alias: self._post(self._declared, alias).history()
+            for alias in chosen_targets(self._declared, self._clusters)
+        }
+        if standings != self._standings:
+            self._standings = standings
+            newest = with_overrides(self._declared, standings)
+            self._newest = newest if newest.flows_into(chosen_targets(newest, self._clusters)) else self._declared
 
     # --- what is reported --------------------------------------------------------------------------------------------
 

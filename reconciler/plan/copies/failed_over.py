@@ -6,11 +6,11 @@ and `drift` report it. Its ACLs are in `bindings` and `own_bindings`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from reconciler.model.base.errors import Problem
+from reconciler.model.base.text import utc
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.drift import Drifted
 from reconciler.model.planning.observed import ObservedCluster
@@ -95,7 +95,7 @@ def failover_drift(topology: Topology, target: ObservedCluster) -> Iterator[Drif
         if state is None:
             yield Drifted(target.alias, "missing", *about, "true", None, remedy)
         else:
-            yield Drifted(target.alias, "unmanaged", *about, None, f"since {_told(state.since)} by {state.by}", remedy)
+            yield Drifted(target.alias, "unmanaged", *about, None, f"since {utc(state.since)} by {state.by}", remedy)
 
 
 def renamed_copies(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
@@ -136,7 +136,3 @@ def _remedy(name: str, is_on_record: bool, is_declared: bool) -> str | None:
     if is_on_record and not is_declared:
         return f"not declared as failed over: declare `failed-over: true`, or `anabranch failback --flow {name}`"
     return None
-
-
-def _told(since: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))

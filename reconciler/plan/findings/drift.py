@@ -18,6 +18,7 @@ from reconciler.model.recorded.ownership import OwnedTopic
 from reconciler.plan.acls.bindings import stale, strangers
 from reconciler.plan.copies.failed_over import failover_drift, resting_flows
 from reconciler.plan.copies.settings import EXCLUDED, FLOORS, OF_CLUSTERS
+from reconciler.plan.findings.overridden import override_drift
 from reconciler.plan.findings.own_state import changed_state
 from reconciler.plan.findings.replicas import thin_copy, thin_state
 
@@ -36,7 +37,7 @@ def drift_of(
             as the throttles of a rebalance.
     """
     ours = partial(_of_ours, all_settings=all_settings)
-    looks = (ours, _of_strangers, _of_bindings, failover_drift, thin_state, changed_state)
+    looks = (ours, _of_strangers, _of_bindings, failover_drift, override_drift, thin_state, changed_state)
     return tuple(
         found
         for alias in topology.aliases

@@ -6,11 +6,11 @@ docs/reference/errors.md explains every code.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Literal
 
 from reconciler.model.base.errors import AnabranchError, Unreachable
+from reconciler.model.base.text import utc
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason
 from reconciler.records.batch import Batch, UnreadableBatch
@@ -337,7 +337,7 @@ def held_elsewhere(run: str, task: int, since: float) -> Reason:
         task: number of its task.
         since: when its process became a member, seconds since 1970.
     """
-    began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
+    began = utc(since)
     text = f"run {run} (task {task}, since {began}) copies this partition; this one goes on when that one ends"
     return Reason("AB223", text)
 

@@ -1,25 +1,30 @@
-"""Kafka Connect's interface over flows that are declared in files: read and steered as there, and not reconfigured."""
+"""Kafka Connect's interface over flows that are declared in files: what is changed here holds until the next apply."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 from reconciler.convert.plugins import CHECKPOINTS, HEARTBEATS, SOURCE
+from reconciler.model.base.errors import AnabranchError, DeclaredInputError
 from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.override import FlowOverride
 from reconciler.model.recorded.connector import ConnectorRecord, ConnectorState
 from reconciler.observe.connection import Connection
 from reconciler.service.access import Caller
-from reconciler.service.connect import views
-from reconciler.service.connect.hosting import ConnectorView, ConnectRefused
+from reconciler.service.connect import overriding, views
+from reconciler.service.connect.hosting import ConnectorView, ConnectRefused, offsets_stay
+from reconciler.service.connect.validation import errors_into, errors_of_itself, in_words
 from reconciler.service.context import ServiceContext
-from reconciler.service.kip382 import config_of, has_connector
-from reconciler.service.steering import steer
+from reconciler.service.kip382 import has_connector
+from reconciler.service.steering import author, steer
 
-_BESIDE = {CHECKPOINTS: "-checkpoint", HEARTBEATS: "-heartbeat"}
 _DECLARED = (
-    "{} is declared in the topology files, and not changed here: change the file, have it reviewed, and apply it"
+    "{} is declared in the topology files, and not changed here, as the service has --no-overrides: change the file, "
+    "have it reviewed, and apply it"
 )
 
 
@@ -33,13 +38,6 @@ class DeclaredHost:
     def __init__(self, context: ServiceContext) -> None:
         self.worker_id = "serve"
         self._context = context
-        # The files are read once, at the start.
-        self._connectors = {
-            flow.name + _BESIDE.get(kind, ""): (flow, kind)
-            for flow in context.topology.flows
-            for kind in (SOURCE, CHECKPOINTS, HEARTBEATS)
-            if has_connector(flow, kind)
-        }
 
     def cluster_id(self) -> str:
         """Return the id of the first target."""
@@ -48,65 +46,114 @@ class DeclaredHost:
 
     def records(self) -> Mapping[str, ConnectorRecord]:
         """Return the connectors by name."""
-        return {name: self._record(name) for name in self._connectors}
+        return {name: self._record(name, flow, kind) for name, (flow, kind) in self._connectors().items()}
 
     def view(self, name: str) -> ConnectorView | None:
         """Return what a connector does."""
-        if name not in self._connectors:
+        found = self._connectors().get(name)
+        if found is None:
             return None
-        record = self._record(name)
+        record = self._record(name, *found)
         if record.state == "STOPPED":
             return ConnectorView("STOPPED")
-        return views.view(record, [self._flow(name).name], self._context.reading())
+        return views.view(record, [found[0].name], self._context.reading())
 
     def topics(self, name: str) -> Sequence[str]:
         """Return the topics that a connector writes to."""
-        if self._is_beside(name):
+        flow, kind = self._connectors()[name]
+        if kind != SOURCE or not flow.enabled:
             return ()
         return list(dict.fromkeys(one.remote for one in self._context.summary(name).partitions))
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
         """Return the offset of the last record that was copied, by partition."""
-        flow, kind = self._connectors[name]
+        flow, kind = self._connectors()[name]
         if kind == HEARTBEATS:
             return [views.heartbeat_offset(flow.source, flow.target)]
-        return () if self._is_beside(name) else views.offsets(self._context.summary(name))
+        return () if kind == CHECKPOINTS else views.offsets(self._context.summary(name))
 
     def errors(self, record: ConnectorRecord) -> Mapping[str, Sequence[str]]:
-        """Return nothing: no configuration is taken."""
-        del record
-        return {}
+        """Return what is wrong with a connector, by setting."""
+        errors = errors_of_itself(record)
+        if not errors:
+            with errors_into(errors, record.name):
+                overriding.override_of(self._context.topology, record)
+        return errors
 
     def put(self, record: ConnectorRecord, caller: Caller) -> None:
-        """Refuse."""
-        self._refuse(record.name, caller, "configure")
+        """Change a flow, or begin one."""
+        is_new = record.name not in self._connectors()
+        self._change(caller, "configure", record.name, overriding.override_of(self._context.topology, record))
+        if is_new and record.state == "PAUSED":
+            steer(self._context, caller, "pause", record.name, ())
 
     def remove(self, name: str, caller: Caller) -> None:
-        """Refuse."""
-        self._refuse(name, caller, "delete")
+        """End a flow, or what goes with it."""
+        self._change(caller, "delete", name, overriding.without(self._context.topology, name))
 
     def set_state(self, record: ConnectorRecord, state: ConnectorState, caller: Caller) -> None:
-        """Have a flow pause or go on; one that is to stop is declared so."""
-        if state == "STOPPED" or record.state == "STOPPED":
-            self._refuse(record.name, caller, state.lower())
-        if self._is_beside(record.name):
-            message = f"{record.name} has no state of its own: it goes with {self._flow(record.name).name}"
+        """Have a flow pause, go on or stop."""
+        flow, kind = self._connectors()[record.name]
+        if kind != SOURCE:
+            message = f"{record.name} has no state of its own: it goes with {flow.name}"
             raise ConnectRefused(HTTPStatus.CONFLICT, message)
-        steer(self._context, caller, "pause" if state == "PAUSED" else "resume", record.name, ())
+        if "STOPPED" in (state, record.state):
+            changed = overriding.enabled(self._context.topology, flow, state != "STOPPED")
+            self._change(caller, "stop" if state == "STOPPED" else "resume", record.name, changed)
+        if state != "STOPPED":
+            steer(self._context, caller, "pause" if state == "PAUSED" else "resume", record.name, ())
 
     def restart(self, name: str, caller: Caller, *, parked_only: bool) -> None:
         """Have what is parked tried again at once; what runs is left alone."""
         del parked_only
-        steer(self._context, caller, "restart", self._flow(name).name, ())
+        steer(self._context, caller, "restart", self._connectors()[name][0].name, ())
 
     def alter_offsets(self, name: str, offsets: Sequence[Any] | None, caller: Caller) -> None:
-        """Refuse."""
-        del offsets
-        self._refuse(name, caller, "offsets")
+        """Refuse: a copy with its original's offsets goes on at its own end, and nowhere else."""
+        del offsets, caller
+        raise offsets_stay(name)
 
-    def _refuse(self, name: str, caller: Caller, action: str) -> None:
-        self._context.audit.write(caller.name, action, "refused", {"connector": name})
-        raise ConnectRefused(HTTPStatus.CONFLICT, _DECLARED.format(name))
+    def _change(self, caller: Caller, action: str, name: str, override: FlowOverride) -> None:
+        """Put an override in force.
+
+        Raises:
+            ConnectRefused: 409, flows are not changed here; 400, the flow cannot be declared so.
+            AnabranchError: as `Overriding.change` raises it.
+        """
+        changing = self._context.overriding
+        if changing is None:
+            self._context.audit.write(caller.name, action, "refused", {"connector": name})
+            raise ConnectRefused(HTTPStatus.CONFLICT, _DECLARED.format(name))
+        with self._audited(caller, action, name):
+            self._context.take(changing.change(replace(override, by=author(caller))))
+
+    @contextmanager
+    def _audited(self, caller: Caller, action: str, name: str) -> Iterator[None]:
+        about = {"connector": name}
+        self._context.audit.write(caller.name, action, "begins", about)
+        try:
+            yield
+        except AnabranchError as error:
+            self._context.audit.write(caller.name, action, error.problems[0].code, about)
+            if not isinstance(error, DeclaredInputError):
+                raise
+            errors: dict[str, list[str]] = {}
+            with errors_into(errors, name):
+                raise
+            raise ConnectRefused(HTTPStatus.BAD_REQUEST, in_words(errors)) from None
+        self._context.audit.write(caller.name, action, "done", about)
+
+    def _connectors(self) -> dict[str, tuple[Flow, str]]:
+        """Return the flows and kinds of all connectors by name."""
+        topology = self._context.topology
+        removed = {one.flow for one in topology.overrides if one.is_removed}
+        return {
+            overriding.connector_name(flow, kind): (flow, kind)
+            for flow in topology.flows
+            if flow.name not in removed
+            for kind in (SOURCE, CHECKPOINTS, HEARTBEATS)
+            if has_connector(flow, kind)
+        }
 
     def _state(self, flow: Flow) -> ConnectorState:
         if not flow.enabled:
@@ -115,13 +162,6 @@ class DeclaredHost:
         known = reading.flows.get(flow.name) if reading is not None else None
         return "PAUSED" if known is not None and known[1].state == "paused" else "RUNNING"
 
-    def _record(self, name: str) -> ConnectorRecord:
-        flow, kind = self._connectors[name]
-        return ConnectorRecord(name, config_of(flow, kind) | {"name": name}, self._state(flow))
-
-    def _is_beside(self, name: str) -> bool:
-        return self._connectors[name][1] != SOURCE
-
-    def _flow(self, name: str) -> Flow:
-        """Return the flow of a connector that is there."""
-        return self._connectors[name][0]
+    def _record(self, name: str, flow: Flow, kind: str) -> ConnectorRecord:
+        config = overriding.config_of_connector(self._context.topology, flow, kind)
+        return ConnectorRecord(name, config, self._state(flow))

@@ -27,6 +27,15 @@ class ConnectRefused(Exception):
         super().__init__(message)
 
 
+def offsets_stay(name: str) -> ConnectRefused:
+    """Return the answer to a request that would move a connector."""
+    message = (
+        f"Failed to modify offsets for connector {name} because it doesn't support external modification of "
+        "offsets: what it has copied keeps the original's offsets, and its own end is the position"
+    )
+    return ConnectRefused(HTTPStatus.BAD_REQUEST, message)
+
+
 @dataclass(frozen=True)
 class TaskView:
     """One task of a connector.

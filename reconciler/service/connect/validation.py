@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from reconciler.convert.connect import CLASS, Connector
 from reconciler.convert.conversion import Converted, convert_worker
@@ -52,6 +53,15 @@ def errors_of(
         worker: settings of the worker's file.
         name: of the topology.
     """
+    errors = errors_of_itself(record)
+    if not errors:
+        with errors_into(errors, record.name):
+            converted([*others, record], worker, name)
+    return errors
+
+
+def errors_of_itself(record: ConnectorRecord) -> dict[str, list[str]]:
+    """Return what is wrong with a connector whatever there is beside it, by setting, in Connect's words."""
     config = record.config
     if CLASS not in config:
         return {CLASS: [f"Connector config contains no connector type: {CLASS} is missing"]}
@@ -69,14 +79,23 @@ def errors_of(
         errors["name"] = ["Invalid value  for configuration name: String may not be empty"]
     if tasks := _wrong_tasks(config.get(_TASKS, "1")):
         errors[_TASKS] = [f"Invalid value {config[_TASKS]} for configuration {_TASKS}: {tasks}"]
-    if not errors:
-        try:
-            converted([*others, record], worker, name)
-        except DeclaredInputError as error:
-            for problem in error.problems:
-                key, text = _placed(problem, record.name)
-                errors.setdefault(key, []).append(text)
     return errors
+
+
+@contextmanager
+def errors_into(errors: dict[str, list[str]], name: str) -> Iterator[None]:
+    """Add the problems of what is done meanwhile, by setting.
+
+    Args:
+        errors: takes them.
+        name: of the connector that they are about.
+    """
+    try:
+        yield
+    except DeclaredInputError as error:
+        for problem in error.problems:
+            key, text = _placed(problem, name)
+            errors.setdefault(key, []).append(text)
 
 
 def in_words(errors: Mapping[str, Sequence[str]]) -> str:

@@ -13,7 +13,6 @@ from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +30,14 @@ from reconciler.model.recorded.connector import ConnectorRecord, ConnectorState
 from reconciler.model.recorded.pauses import PauseScope
 from reconciler.observe.connection import Connection
 from reconciler.observe.reach import unreachable_among
-from reconciler.operate.applying import Applying, ApplyOptions
+from reconciler.operate.applying import ApplyOptions, put_in_force
 from reconciler.operate.carrying import has_moved_on
 from reconciler.operate.reporter import Reporter
 from reconciler.operate.watching import Lookout, status_lookout
 from reconciler.service.access import Caller
 from reconciler.service.audit import AuditLog
 from reconciler.service.connect import views
-from reconciler.service.connect.hosting import ConnectorView, ConnectRefused
+from reconciler.service.connect.hosting import ConnectorView, offsets_stay
 from reconciler.service.connect.validation import converted, errors_of, of_record
 from reconciler.service.steering import author
 from reconciler.state import control
@@ -182,11 +181,7 @@ class WorkerHost:
     def alter_offsets(self, name: str, offsets: Sequence[Any] | None, caller: Caller) -> None:
         """Refuse: a copy with its original's offsets goes on at its own end, and nowhere else."""
         del offsets, caller
-        message = (
-            f"Failed to modify offsets for connector {name} because it doesn't support external modification of "
-            "offsets: what it has copied keeps the original's offsets, and its own end is the position"
-        )
-        raise ConnectRefused(HTTPStatus.BAD_REQUEST, message)
+        raise offsets_stay(name)
 
     def _connector(self, name: str) -> Connector:
         return of_record(self._records[name])
@@ -268,11 +263,7 @@ class WorkerHost:
             made = converted(stopped, self._worker, self._name)
         if made is not None:
             topology = self._loaded(made)
-            applied = Applying(topology, ApplyOptions(), self._reporter).run()
-            outcome = applied.outcome
-            if outcome.stopped is not None or outcome.holds_back(applied.plan):
-                why = [] if outcome.stopped is None else [outcome.stopped]
-                raise AnabranchError([*(one.problem for one in outcome.failed), *outcome.not_in_force, *why])
+            put_in_force(topology, ApplyOptions(), self._reporter)
             # What runs reads it anew, and must find what is in force.
             write_private(self._file, made.text)
             self._topology = topology

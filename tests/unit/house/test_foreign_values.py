@@ -28,6 +28,7 @@ from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.base.shape import Misfit, fits, parsed
 from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.override import FlowOverride
 from reconciler.model.names.selection import Selection
 from reconciler.model.offsets.runs import CopyRecord, Handed, Run, Runs
 from reconciler.model.planning.deployments import Process
@@ -62,7 +63,8 @@ LARGEST = 8 * 2**20
 
 TOPIC = OwnedTopic("east.a", "id", "t", "d", "f", "east", "a", "id", 3, "identical", {"retention.ms": "1"})
 GRANTED = OwnedBinding(Binding("topic", ResourcePattern("east.a"), "User:x", "READ"), "t", "f", "own")
-IN_FORCE = {"kind": "declaration", "history": [asdict(InForce("d", NOW, "u@h"))]}
+OVERRIDE = FlowOverride("f", "east", "west", {"tasks": 2, "topics": {"include": ["a"]}}, by="u@h", since=NOW)
+IN_FORCE = {"kind": "declaration", "history": [asdict(InForce("d", NOW, "u@h"))], "overrides": [OVERRIDE.to_json()]}
 OVER = {"kind": "failover", "topology": "t", "flow": "f", "phase": "over", "since": 5.0, "by": "u@h"}
 CUT = Cut("a", "east.a", "identical", ((1, 2), (-1, 0)), True, "made", ("{}", ""))
 PLACED = Placed(frozenset({("a", 0)}), {("a", 1): None, ("a", 2): 7})
@@ -149,6 +151,7 @@ READERS = [
     owned("probe/id", {"kind": "probe", "trials": 1, **PROBE.to_json()}),
     owned("rebuild/t/a", REBUILT),
     owned("connector/us-west", {"kind": "connector", "topology": "t", **CONNECTOR.to_json()}),
+    Reader("model/declared/override", FlowOverride.from_json, OVERRIDE.to_json()),
     Reader("model/recorded/connector", ConnectorRecord.from_json, CONNECTOR.to_json()),
     Reader("state/connectors", ConnectorRecord.from_json, CONNECTOR.to_json()),
     Reader("state/journals/records", lambda one: records.copies("f/east.a/0", one), COPY.to_json()),
