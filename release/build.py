@@ -17,7 +17,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from release.closure import closure
-from release.lock import BUILD, ROOT, RUNTIME, Pin, line, normalised, read
+from release.lock import BUILD, ROOT, RUNTIME, Pin, line, needed, normalised, read
 from release.sbom import sbom
 
 NAME = "anabranch"
@@ -58,13 +58,13 @@ def make(into: Path, *, allow_dirty: bool = False) -> None:
     (into / f"{NAME}.lock").write_text(line(product), encoding="utf-8")
     for lock in (RUNTIME, BUILD):
         shutil.copyfile(lock, into / lock.name)
-    needs = closure(project["dependencies"])
+    needs = closure(needed(project))
     pins = read(RUNTIME)
     if {pin.name for pin in pins} != set(needs):
         odd = ", ".join(sorted({pin.name for pin in pins} ^ set(needs)))
         message = f"{RUNTIME.name} is not what pyproject.toml needs: {odd}; run make lock"
         raise ValueError(message)
-    direct = {normalised(Requirement(one).name) for one in project["dependencies"]}
+    direct = {normalised(Requirement(one).name) for one in needed(project)}
     document = sbom(product, pins, {**needs, NAME: direct}, epoch)
     (into / f"{NAME}-{product.version}.cdx.json").write_text(document, encoding="utf-8")
     sums = "".join(f"{_sha256(path)}  {path.name}\n" for path in sorted(into.iterdir()))

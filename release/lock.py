@@ -11,14 +11,18 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RUNTIME = ROOT / "ci" / "requirements.lock"
 BUILD = ROOT / "ci" / "build.lock"
 CONSTRAINTS = ROOT / "constraints.txt"
+
+LOCKED = ("pulumi", "replicate", "serve")
+"""The extras that are locked with the wheel's own dependencies."""
 
 _PIN = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>\S+)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)"
@@ -37,7 +41,7 @@ _OPTIONS = (
     "--no-build-isolation",
 )
 _SAYS = {
-    RUNTIME: "# What the wheel needs at run time, with the hashes of all files of each version. Made by `make lock`.\n",
+    RUNTIME: "# What the wheel and its extras need, with the hashes of each version's files. Made by `make lock`.\n",
     BUILD: "# What builds PySpark, which is published as source alone. Made by `make lock`.\n",
 }
 
@@ -55,6 +59,12 @@ class Pin:
     name: str
     version: str
     hashes: tuple[str, ...]
+
+
+def needed(project: Mapping[str, Any]) -> list[str]:
+    """Return the requirements of a project of pyproject.toml, those of the locked extras included."""
+    extras = project["optional-dependencies"]
+    return [*project["dependencies"], *(one for name in LOCKED for one in extras[name])]
 
 
 def normalised(name: str) -> str:
@@ -93,7 +103,7 @@ def make() -> None:
     Raises:
         subprocess.CalledProcessError: pip-tools has failed; it has said why.
     """
-    _compile(RUNTIME, [str(ROOT / "pyproject.toml")])
+    _compile(RUNTIME, [*(f"--extra={name}" for name in LOCKED), str(ROOT / "pyproject.toml")])
     with tempfile.TemporaryDirectory() as folder:
         needed = Path(folder, "build.in")
         needed.write_text("setuptools\n", encoding="utf-8")

@@ -14,6 +14,7 @@ import typer
 from reconciler.cli.apply import apply
 from reconciler.cli.common import dim, stdout_console
 from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.base.installed import need
 
 if TYPE_CHECKING:
     from reconciler.demo.compare import Comparison
@@ -38,6 +39,7 @@ def demo(
     if pattern not in PATTERNS:
         message = f"no example {pattern}: expected {_PATTERNS}"
         raise typer.BadParameter(message, param_hint="PATTERN")
+    need("replicate")
     console = stdout_console()
     began = time.monotonic()
 

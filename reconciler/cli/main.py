@@ -56,6 +56,7 @@ from reconciler.cli.steer.resume import resume
 from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.base.installed import lacking
 from reconciler.model.base.text import kept_in_lines, shown
 from reconciler.state.journals import strangers
 
@@ -162,6 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_problems(error.problems)
         print_log(error.log)
         code = error.exit_code
+    except ModuleNotFoundError as error:
+        code = _print_lacking(error)
     except Exception as error:
         code = _cannot_print(error) or _print_unexpected(error)
     else:
@@ -176,6 +179,15 @@ def _open_standard_streams() -> None:
             # The lowest number that is free: lower ones were opened before.
             opened = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, open(opened, mode, encoding="utf-8", closefd=opened != number))  # noqa: SIM115
+
+
+def _print_lacking(error: ModuleNotFoundError) -> int:
+    """Print which extra a missing module belongs to; return the exit code."""
+    found = lacking(error)
+    if found is None:
+        return _print_unexpected(error)
+    print_problems(found.problems)
+    return found.exit_code
 
 
 def _print_unexpected(error: Exception) -> int:

@@ -101,14 +101,11 @@ def _pushing(url: str, every: float) -> Callable[[Exporter], OtlpPusher]:
     """Return what makes the pusher of an exporter.
 
     Raises:
-        typer.BadParameter: the package that it needs is not installed.
+        ModuleNotFoundError: the extra `otlp` is not installed.
         DeclaredInputError: AB139, the URL or a variable is wrong.
     """
-    try:
-        from reconciler.metrics.otlp import Collector, OtlpPusher
-    except ModuleNotFoundError as error:
-        message = f"the package of {error.name} is not installed: pip install 'opentelemetry-proto>=1.45,<2'"
-        raise typer.BadParameter(message, param_hint="--otlp") from None
+    from reconciler.metrics.otlp import Collector, OtlpPusher
+
     collector = Collector.of(url, os.environ)
     return lambda exporter: OtlpPusher(exporter, collector, every, _warn)
 

@@ -16,6 +16,7 @@ from reconciler.cli.migrate.running import kept_at
 from reconciler.cli.patience import FOR_EVER
 from reconciler.cli.replicate import replicate
 from reconciler.cli.shared_options import AuditLogFile, TlsCertificate, TlsKey
+from reconciler.model.base.installed import need
 
 if TYPE_CHECKING:
     from reconciler.convert.settings import Settings
@@ -60,6 +61,7 @@ def connect_distributed(
     from reconciler.service.connect.worker import WorkerHost
     from reconciler.service.server import check_exposure
 
+    need("replicate")
     settings = overridden(properties_of(worker), override or ())
     address = address_of(listen or _listener(settings), _LISTEN)
     tls = tls_of(tls_certificate, tls_key)

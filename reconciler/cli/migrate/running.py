@@ -19,6 +19,7 @@ from reconciler.cli.replicate import made_state_dir, replicate
 from reconciler.convert.conversion import Converted
 from reconciler.model.base.errors import Refused
 from reconciler.model.base.files import write_private
+from reconciler.model.base.installed import need
 from reconciler.operate.applying import Applied, Applying, ApplyOptions
 from reconciler.operate.carrying import has_moved_on
 from reconciler.operate.patience import Patience
@@ -44,6 +45,7 @@ def run(
     Raises:
         typer.Exit: the declaration did not come into force, or as of `replicate`.
     """
+    need("replicate")
     tell(made)
     file = _kept(made)
     say(f"as {file}, for other commands: anabranch status {file}")

@@ -1,13 +1,48 @@
-"""What users install beside Anabranch and files name: entry points, never modules.
+"""What users install: the extras of Anabranch itself, and entry points that files name.
 
-Only what is installed can run, therefore.
+Files name entry points, never modules: only what is installed can run, therefore.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from reconciler.model.base.errors import EnvironmentFault, Problem
+
+Extra = Literal["replicate", "pulumi", "serve", "otlp", "kerberos"]
+_NOT_HERE = "AB327"
+_EXTRAS: dict[Extra, tuple[str, ...]] = {
+    "replicate": ("pyspark", "pyarrow", "py4j"),
+    "pulumi": ("pulumi", "pulumi_kafka"),
+    "serve": ("fastapi", "uvicorn", "starlette"),
+    "otlp": ("opentelemetry",),
+    "kerberos": ("gssapi",),
+}
+
+
+def need(*extras: Extra) -> None:
+    """Check that some extras are installed, before anything is begun that needs them later.
+
+    Raises:
+        EnvironmentFault: AB327, one is not.
+    """
+    for extra in extras:
+        if any(find_spec(module) is None for module in _EXTRAS[extra]):
+            raise _not_installed(extra)
+
+
+def lacking(error: ModuleNotFoundError) -> EnvironmentFault | None:
+    """Return the error that says which extra a module is missing for; None for a module of none."""
+    module = (error.name or "").partition(".")[0]
+    return next((_not_installed(extra) for extra, modules in _EXTRAS.items() if module in modules), None)
+
+
+def _not_installed(extra: Extra) -> EnvironmentFault:
+    message = f"the extra {extra} of Anabranch is not installed: {_EXTRAS[extra][0]} is missing"
+    return EnvironmentFault(Problem(_NOT_HERE, "", message, f"pip install 'anabranch[{extra}]'"))
 
 
 class NotInstalled(Exception):

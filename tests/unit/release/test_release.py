@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 
 from release import build
 from release.closure import closure
-from release.lock import BUILD, CONSTRAINTS, ROOT, RUNTIME, Pin, normalised, read
+from release.lock import BUILD, CONSTRAINTS, ROOT, RUNTIME, Pin, needed, normalised, read
 from release.sbom import sbom
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def release(folder: Path) -> None:
 @pytest.mark.parametrize("system", ["linux", "darwin"])
 def test_the_lock_is_what_the_declared_dependencies_lead_to(version: str, system: str) -> None:
     there = {"python_version": version, "python_full_version": f"{version}.0", "sys_platform": system}
-    assert [pin.name for pin in read(RUNTIME)] == sorted(closure(PROJECT["dependencies"], there))
+    assert [pin.name for pin in read(RUNTIME)] == sorted(closure(needed(PROJECT), there))
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -63,7 +63,7 @@ def test_the_locks_have_the_versions_that_the_tests_ran_with_and_hashes(lock: Pa
     pinned = constraints()
     assert {pin.name: pin.version for pin in read(lock)} == {pin.name: pinned[pin.name] for pin in read(lock)}
     assert all(pin.hashes for pin in read(lock))
-    declared = {normalised(one.name): one for one in map(Requirement, PROJECT["dependencies"])}
+    declared = {normalised(one.name): one for one in map(Requirement, needed(PROJECT))}
     assert all(declared[pin.name].specifier.contains(pin.version) for pin in read(lock) if pin.name in declared)
 
 
@@ -84,7 +84,7 @@ def test_a_lock_with_anything_else_is_refused(tmp_path: Path, wrong: str) -> Non
 
 
 def test_a_dependency_that_is_declared_and_not_locked_is_noticed() -> None:
-    more = closure([*PROJECT["dependencies"], "psutil"])
+    more = closure([*needed(PROJECT), "psutil"])
     assert set(more) - {pin.name for pin in read(RUNTIME)} == {"psutil"}
 
 
@@ -141,7 +141,7 @@ def test_the_list_of_components_is_the_lock(built: Path) -> None:
         assert one["licenses"]
     assert document["metadata"]["component"]["licenses"] == [{"license": {"id": "Apache-2.0"}}]
     (direct,) = (one for one in document["dependencies"] if one["ref"].startswith("pkg:pypi/anabranch@"))
-    assert len(direct["dependsOn"]) == len(PROJECT["dependencies"])
+    assert len(direct["dependsOn"]) == len(needed(PROJECT))
 
 
 def test_a_list_of_components_needs_what_is_locked_to_be_installed() -> None:
