@@ -33,6 +33,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "resume": "Resume what was paused",
         "restart": "Try parked partitions again at once",
         "demo": "Show it all here, on real brokers",
+        "sandbox": "Keep clusters here to try it all on",
     },
     "Look": {
         "status": "Show whether flows run, and how fast",

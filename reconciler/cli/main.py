@@ -20,7 +20,6 @@ from reconciler import __version__, starting
 from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
 from reconciler.cli.common import as_usage, log_to, print_log, print_problems
-from reconciler.cli.demo import demo
 from reconciler.cli.deploy.deployments import deployments
 from reconciler.cli.deploy.render import render
 from reconciler.cli.destroy import destroy
@@ -53,6 +52,8 @@ from reconciler.cli.status import status
 from reconciler.cli.steer.pause import pause
 from reconciler.cli.steer.restart import restart
 from reconciler.cli.steer.resume import resume
+from reconciler.cli.trying.demo import demo
+from reconciler.cli.trying.sandbox import sandbox
 from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.model.base.errors import AnabranchError, Problem
@@ -116,6 +117,7 @@ app = typer.Typer(
 for _name, _command in COMMANDS.items():
     app.command(_name)(as_usage(_command))
 app.add_typer(offsets, name="offsets")
+app.add_typer(sandbox, name="sandbox")
 
 
 def _print_version(wanted: bool) -> None:

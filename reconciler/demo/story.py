@@ -1,4 +1,4 @@
-"""The demo's story: clusters, orders, plan, apply, replicate, proof. `cli/demo` prints it; nothing is simulated.
+"""The demo's story: clusters, orders, plan, apply, replicate, proof. `cli/trying/demo` prints it; nothing is simulated.
 
 Clusters are embedded, everything else is what a user runs: the example file, the commands, Spark.
 """

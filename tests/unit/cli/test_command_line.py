@@ -28,7 +28,7 @@ flows: [{name: east-west, from: east, to: west}]
 """
 # Those that read topology files, as their usage says.
 OF_CONNECT = {"connect-distributed", "connect-standalone"}
-OWN = OF_CONNECT | {"mirror-maker", "mirror-maker2", "init", "schema", "demo", "version", "explain"}
+OWN = OF_CONNECT | {"mirror-maker", "mirror-maker2", "init", "schema", "demo", "sandbox", "version", "explain"}
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 def test_every_command_is_in_one_group_with_a_summary_that_fits() -> None:
-    assert sorted(SUMMARIES) == sorted([*COMMANDS, "offsets"])
+    assert sorted(SUMMARIES) == sorted([*COMMANDS, "offsets", "sandbox"])
     assert sum(map(len, GROUPS.values())) == len(SUMMARIES)
     assert sorted(OF_OFFSETS) == sorted(offsets.COMMANDS)
     assert [one for one in [*SUMMARIES.values(), *OF_OFFSETS.values()] if len(one) > LONGEST] == []

@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from reconciler.cli import demo
 from reconciler.cli.common import stdout_console
 from reconciler.cli.main import main
+from reconciler.cli.trying import demo
 from reconciler.demo import story
 from reconciler.embedded import jars
 from reconciler.model.base.errors import EnvironmentFault
@@ -47,7 +47,7 @@ def test_what_it_started_ends_with_it(monkeypatch: pytest.MonkeyPatch, number: s
             os.kill(os.getpid(), number)
 
     monkeypatch.setattr(story, "Story", Story)
-    monkeypatch.setattr(jars, "is_fetched", lambda: True)
+    monkeypatch.setattr(jars, "is_fetched", lambda _what: True)
     before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
     try:
         assert main(["demo"]) == 128 + number
@@ -63,7 +63,7 @@ def test_fetching_is_told_with_its_bytes(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(demo, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(sys, "stdout", drawn := Drawn())
 
-    def fetch() -> Path:
+    def fetch(_what: str) -> Path:
         part = tmp_path / "ivy" / "org.apache.kafka" / "kafka.jar.part"
         part.parent.mkdir(parents=True)
         part.write_bytes(b"x" * 3_000_000)
@@ -75,11 +75,11 @@ def test_fetching_is_told_with_its_bytes(monkeypatch: pytest.MonkeyPatch, tmp_pa
         return tmp_path
 
     monkeypatch.setattr(jars, "fetch_kafka", fetch)
-    demo._fetch(stdout_console())
+    demo.fetch(stdout_console())
     assert f"fetching Kafka {jars.KAFKA_VERSION} (about 90 MB, once): 3 MB" in drawn.getvalue()
     drawn.truncate(0)
-    monkeypatch.setattr(jars, "fetch_kafka", lambda: pytest.fail("it is there"))
-    demo._fetch(stdout_console())
+    monkeypatch.setattr(jars, "fetch_kafka", lambda _what: pytest.fail("it is there"))
+    demo.fetch(stdout_console())
 
 
 class Replicator:

@@ -181,7 +181,19 @@ flows: [{{from: a, to: b, topics: {{include: [x]}}}}]
 # What connects to nothing that a topology file names.
 # What takes files of other tools, which are held against this below.
 OF_OTHERS = {"connect-distributed", "connect-standalone", "mirror-maker", "mirror-maker2"}
-OFFLINE = {"convert", "demo", "deployments", "explain", "graph", "init", "render", "schema", "validate", "version"}
+OFFLINE = {
+    "convert",
+    "demo",
+    "deployments",
+    "explain",
+    "graph",
+    "init",
+    "render",
+    "sandbox",
+    "schema",
+    "validate",
+    "version",
+}
 UNTIL = ["--until-caught-up"]
 FLOW = ["--flow", "a-b"]
 AGREED = [*FLOW, "--yes"]

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 _SIGNALLED = 128
 _KAFKA_MB = 90
 _LOOK_SECONDS = 0.5
-_PATTERNS = "fan-out, aggregation, active-active or xdcr"
+PATTERNS_SAID = "fan-out, aggregation, active-active or xdcr"
 
 
 def demo(
-    pattern: Annotated[str, typer.Argument(help=f"Which example: {_PATTERNS}.")] = "aggregation",
+    pattern: Annotated[str, typer.Argument(help=f"Which example: {PATTERNS_SAID}.")] = "aggregation",
     seconds: Annotated[float, typer.Option(min=1.0, help="How long to watch the copies follow.")] = 15.0,
 ) -> None:
     """Show it all on this machine: real brokers, orders coming in, copied with identical offsets, proven identical."""
@@ -37,7 +37,7 @@ def demo(
     from reconciler.report.text.line import Line
 
     if pattern not in PATTERNS:
-        message = f"no example {pattern}: expected {_PATTERNS}"
+        message = f"no example {pattern}: expected {PATTERNS_SAID}"
         raise typer.BadParameter(message, param_hint="PATTERN")
     need("replicate")
     console = stdout_console()
@@ -64,7 +64,7 @@ def _tell(story: Story, console: Terminal, chapter: Callable[[str], None], secon
 
     names = ", ".join(story.topology.clusters)
     chapter(f"Starting {len(story.topology.clusters)} Kafka clusters: {names}")
-    _fetch(console)
+    fetch(console)
     with console.status("starting brokers"):
         story.start_clusters()
     for cluster in story.topology.clusters.values():
@@ -84,22 +84,22 @@ def _tell(story: Story, console: Terminal, chapter: Callable[[str], None], secon
     _print_proof(console, story.prove())
 
 
-def _fetch(console: Terminal) -> None:
-    """Fetch Kafka where it is not there yet, and show how far that is.
+def fetch(console: Terminal, what: str = "kafka") -> None:
+    """Fetch jars of Kafka where they are not there yet, and show how far that is; `what` is as of `fetch_kafka`.
 
     Raises:
         EnvironmentFault: AB301, AB302, as `fetch_kafka` raises them.
     """
     from reconciler.embedded import jars
 
-    if jars.is_fetched():
+    if jars.is_fetched(what):
         return
     about = f"fetching Kafka {jars.KAFKA_VERSION} (about {_KAFKA_MB} MB, once)"
     if not console.is_terminal:
         console.print(f"  {about}")
     before = jars.fetched_bytes()
     with ThreadPoolExecutor(1) as pool, console.status(about) as shown:
-        fetching = pool.submit(jars.fetch_kafka)
+        fetching = pool.submit(jars.fetch_kafka, what)
         while not wait([fetching], _LOOK_SECONDS).done:
             shown.update(dim(f"{about}: {(jars.fetched_bytes() - before) / 1e6:.0f} MB"))
         fetching.result()

@@ -1,0 +1,1 @@
+"""`demo` and `sandbox`: everything on this machine, on real brokers."""

@@ -1,0 +1,130 @@
+"""The sandbox: from nothing to a first copied topic with the README's commands, and taken over from MirrorMaker 2."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from reconciler.declare import load
+from reconciler.demo.sandbox import GROUP
+from reconciler.observe.connection import Connection
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+LIMIT = 900
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A folder that commands are typed in, and a state of its own."""
+
+    folder: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+        return os.environ | {"PATH": path, "XDG_STATE_HOME": str(self.folder / "state"), "COLUMNS": "200"}
+
+    def typed(self, line: str, code: int = 0) -> str:
+        ended = subprocess.run(
+            ["bash", "-c", line],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        assert ended.returncode == code, (line, ended.stdout, ended.stderr)
+        return ended.stdout + ended.stderr
+
+    def processes(self) -> list[psutil.Process]:
+        """Return what runs for the sandbox: its process, and the brokers beneath that."""
+        record = self.folder / "state" / "anabranch" / "sandbox" / "up"
+        one = psutil.Process(int(record.read_text().splitlines()[0]))
+        return [one, *one.children(recursive=True)]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    made.typed("anabranch sandbox down")
+
+
+def lines() -> list[str]:
+    """Return the commands of the README's block."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    return str(block).splitlines()
+
+
+def test_four_commands_lead_to_a_first_copied_topic(shell: Shell) -> None:
+    install, up, replicate, status, end = lines()
+    assert install.startswith("pip install"), "the long tests type that"
+    said = shell.typed(up)
+    assert "orders come in on hub" in said
+    assert "anabranch sandbox down" in said
+    topology = load([shell.folder / "anabranch.yaml"])
+    there = shell.processes()
+    assert len(there) > len(topology.clusters), "a process for each broker, and the one that holds them"
+    hub = Connection(topology.clusters["hub"])
+    eventually("an application reads", hub.consumer_groups, lambda groups: groups is not None and GROUP in groups)
+    assert "a sandbox is up already" in shell.typed(up)
+    with subprocess.Popen(["bash", "-c", f"{replicate}\nwait"], cwd=shell.folder, env=shell.env) as running:
+        try:
+            eventually(
+                "status shows that it copies",
+                lambda: shell.typed(status),
+                lambda found: len(re.findall(r"^hub → (?:paris|oslo) +running ", found, re.MULTILINE)) == 2,
+            )
+        finally:
+            (copying,) = psutil.Process(running.pid).children()
+            copying.terminate()
+    assert end == "kill $! && anabranch sandbox down"
+    assert "the sandbox is down" in shell.typed("anabranch sandbox down")
+    assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in there)
+    assert (shell.folder / "anabranch.yaml").exists()
+    assert "exists already" in shell.typed(up, code=2)
+    assert "no sandbox is up" in shell.typed("anabranch sandbox down")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_what_its_mirror_maker_2_has_copied_is_taken_over(shell: Shell) -> None:
+    said = shell.typed("anabranch sandbox up --mm2")
+    ending, adopting = (
+        re.search(pattern, said) for pattern in (r"kill \d+ && sleep 10", r"anabranch adopt [^ ].*--yes")
+    )
+    assert ending is not None
+    assert adopting is not None
+    topology = load([shell.folder / "anabranch.yaml"])
+    paris = topology.clusters["paris"]
+    eventually(
+        "MirrorMaker 2 copies",
+        lambda: "hub.orders" in Connection(paris).metadata.topics and "copied",
+        bool,
+        seconds=LIMIT,
+    )
+    shell.typed(ending[0])
+    shell.typed(adopting[0])
+    with subprocess.Popen(["anabranch", "replicate"], cwd=shell.folder, env=shell.env) as running:
+        try:
+            eventually(
+                "it copies", lambda: shell.typed("anabranch status"), lambda found: found.count(" running ") == 2
+            )
+            verified = shell.typed("anabranch verify --flow hub-paris")
+        finally:
+            running.terminate()
+    assert "no difference" in verified
