@@ -42,6 +42,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "render": "Write manifests of Kubernetes",
         "metrics": "Serve metrics for Prometheus",
         "serve": "Serve a page, and status over HTTP",
+        "events": "List applies, pauses, failovers on record",
         "verify": "Compare copies with originals",
         "doctor": "Show what stands against replicating",
         "version": "Print the version",

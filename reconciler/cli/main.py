@@ -25,6 +25,7 @@ from reconciler.cli.deploy.render import render
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
 from reconciler.cli.drift import drift
+from reconciler.cli.events import events
 from reconciler.cli.explain import explain
 from reconciler.cli.failback import failback
 from reconciler.cli.failover import failover
@@ -86,6 +87,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "replicate": replicate,
     "status": status,
     "lag": lag,
+    "events": events,
     "metrics": metrics,
     "serve": serve,
     "pause": pause,

@@ -10,7 +10,7 @@ import typer
 
 def schema(
     of: Annotated[
-        Literal["topology", "plan", "apply", "drift"],
+        Literal["topology", "plan", "apply", "drift", "events"],
         typer.Argument(help="Of topology files, or of what a command prints with --format json."),
     ] = "topology",
 ) -> None:

@@ -1,8 +1,8 @@
 """The paths that KIP-382 describes for MirrorMaker 2, for tools that know them.
 
 A flow is the connectors MirrorSourceConnector, MirrorCheckpointConnector and MirrorHeartbeatConnector of its route;
-their states are Kafka Connect's. What is configured is in the topology files, which are reviewed: it is read here,
-and not changed. Source: https://cwiki.apache.org/confluence/display/KAFKA/KIP-382%3A+MirrorMaker+2.0
+their states are Kafka Connect's. What is configured is in the topology files; what is changed here holds until the
+next apply. Source: https://cwiki.apache.org/confluence/display/KAFKA/KIP-382%3A+MirrorMaker+2.0
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Body, Depends, Path, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from reconciler.convert.plugins import CHECKPOINTS, HEARTBEATS, MIRROR_PACKAGE, SOURCE
+from reconciler.convert.plugins import SOURCE
 from reconciler.metrics.exposition import OPENMETRICS, PLAIN, wants_openmetrics
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
 from reconciler.report.status.states import FlowState
 from reconciler.service.access import Caller
 from reconciler.service.api import flows_json
+from reconciler.service.connect.configs import CONNECTORS, config_of, connector_name, has_connector
+from reconciler.service.connect.routes import patched
 from reconciler.service.context import Context, Operator, Reader, ServiceContext
 from reconciler.service.failures import RequestFailed, answers, no_such
 from reconciler.service.steering import SteeringAction, as_json, steer
 
-CONNECTORS = (SOURCE, CHECKPOINTS, HEARTBEATS)
 _STATES: Mapping[FlowState, str] = {
     "running": "RUNNING",
     "degraded": "RUNNING",
@@ -40,6 +41,7 @@ _STATES: Mapping[FlowState, str] = {
 
 Alias = Annotated[str, Path(max_length=300, description="alias of a cluster")]
 Connector = Annotated[str, Path(max_length=300, description=", ".join(CONNECTORS))]
+Settings = Annotated[dict[str, str | int | float | bool], Body(description="settings that change")]
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 router = APIRouter(responses=answers(401, 422))
@@ -99,21 +101,31 @@ def get_connectors(source: Alias, target: Alias, context: Context, _: Reader) ->
     return [name for name in CONNECTORS if any(has_connector(flow, name) for flow in flows)]
 
 
-@router.get(f"{_ROUTE}/connectors/{{connector}}/config", responses=answers(404))
-def get_config(source: Alias, target: Alias, connector: Connector, context: Context, _: Reader) -> dict[str, str]:
-    """Return what is declared of a connector, in MirrorMaker's words."""
+async def of_connector(source: Alias, target: Alias, connector: Connector, context: Context) -> list[Flow]:
+    """Return the flows of a route.
+
+    Raises:
+        RequestFailed: 404, there is no such route, or it has no such connector.
+    """
     flows = _flows(context, source, target)
-    _check(flows, connector)
+    there = [name for name in CONNECTORS if any(has_connector(flow, name) for flow in flows)]
+    if connector not in there:
+        raise no_such(connector, "connector", there)
+    return flows
+
+
+OfConnector = Annotated[list[Flow], Depends(of_connector)]
+
+
+@router.get(f"{_ROUTE}/connectors/{{connector}}/config", responses=answers(404))
+def get_config(flows: OfConnector, connector: Connector, _: Reader) -> dict[str, str]:
+    """Return what is declared of a connector, in MirrorMaker's words."""
     return config_of(flows[0], connector)
 
 
 @router.get(f"{_ROUTE}/connectors/{{connector}}/status", responses=answers(404, 503))
-def get_connector_status(
-    source: Alias, target: Alias, connector: Connector, context: Context, _: Reader
-) -> dict[str, Any]:
+def get_connector_status(flows: OfConnector, connector: Connector, context: Context, _: Reader) -> dict[str, Any]:
     """Return the state of a connector and its tasks, as Kafka Connect has it."""
-    flows = _flows(context, source, target)
-    _check(flows, connector)
     reading = context.reading()
     one = context.summary(flows[0].name)
     state = _STATES.get(one.state, "UNASSIGNED")
@@ -133,51 +145,52 @@ def get_connector_status(
 _REFUSED = answers(403, 404, 409)
 
 
-@router.put(f"{_ROUTE}/connectors/{{connector}}/config", status_code=409, responses=_REFUSED)
-def put_config(source: Alias, target: Alias, connector: Connector, context: Context, _: Operator) -> JSONResponse:
-    """Refuse: what is configured is in the topology files."""
-    _check(_flows(context, source, target), connector)
-    raise _declared(of="config of a connector")
+@router.put(f"{_ROUTE}/connectors/{{connector}}/config", responses=answers(400, 403, 404, 409, 413, 502, 503))
+def put_config(
+    flows: OfConnector, connector: Connector, settings: Settings, request: Request, context: Context, caller: Operator
+) -> dict[str, str]:
+    """Change settings of a connector until the next apply; the others stay as they are."""
+    if len(flows) > 1:
+        names = ", ".join(flow.name for flow in flows)
+        message = f"several flows have this route: {names}"
+        raise RequestFailed(HTTPStatus.CONFLICT, Problem("AB738", connector, message, "use /connectors/NAME/config"))
+    name = connector_name(flows[0].name, connector)
+    patched(request.app.state.connectors, name, settings, caller)
+    return config_of(context.flow(flows[0].name), connector)
 
 
 @router.delete(f"{_ROUTE}/connectors/{{connector}}", status_code=409, responses=_REFUSED)
-def delete_connector(source: Alias, target: Alias, connector: Connector, context: Context, _: Operator) -> JSONResponse:
-    """Refuse: which flows there are is in the topology files."""
-    _check(_flows(context, source, target), connector)
-    raise _declared(of="connector")
+def delete_connector(_flows: OfConnector, connector: Connector, _: Operator) -> JSONResponse:
+    """Refuse: KIP-382 has no such path, and which flows there are is in the topology files."""
+    message = "the connector is declared in the topology files, and not deleted here"
+    problem = Problem("AB738", connector, message, "use /connectors/NAME, or change the file")
+    raise RequestFailed(HTTPStatus.CONFLICT, problem)
 
 
 _STEERING = answers(403, 404, 409, 502, 503)
 
 
 @router.put(f"{_ROUTE}/connectors/{{connector}}/pause", status_code=202, responses=_STEERING)
-def put_pause(
-    source: Alias, target: Alias, connector: Connector, context: Context, caller: Operator
-) -> list[dict[str, Any]]:
+def put_pause(flows: OfConnector, connector: Connector, context: Context, caller: Operator) -> list[dict[str, Any]]:
     """Pause the flows of a route."""
-    return _steer(context, caller, "pause", _flows(context, source, target), connector)
+    return _steer(context, caller, "pause", flows, connector)
 
 
 @router.put(f"{_ROUTE}/connectors/{{connector}}/resume", status_code=202, responses=_STEERING)
-def put_resume(
-    source: Alias, target: Alias, connector: Connector, context: Context, caller: Operator
-) -> list[dict[str, Any]]:
+def put_resume(flows: OfConnector, connector: Connector, context: Context, caller: Operator) -> list[dict[str, Any]]:
     """Let the flows of a route go on."""
-    return _steer(context, caller, "resume", _flows(context, source, target), connector)
+    return _steer(context, caller, "resume", flows, connector)
 
 
 @router.put(f"{_ROUTE}/connectors/{{connector}}/restart", status_code=202, responses=_STEERING)
-def put_restart(
-    source: Alias, target: Alias, connector: Connector, context: Context, caller: Operator
-) -> list[dict[str, Any]]:
+def put_restart(flows: OfConnector, connector: Connector, context: Context, caller: Operator) -> list[dict[str, Any]]:
     """Have what is parked of the flows of a route tried again at once."""
-    return _steer(context, caller, "restart", _flows(context, source, target), connector)
+    return _steer(context, caller, "restart", flows, connector)
 
 
 def _steer(
     context: ServiceContext, caller: Caller, action: SteeringAction, flows: list[Flow], connector: str
 ) -> list[dict[str, Any]]:
-    _check(flows, connector)
     if connector != SOURCE and action != "restart":
         message = f"{connector} has no state of its own: it goes with the flow's {SOURCE}"
         problem = Problem("AB738", connector, message, f"{action} {SOURCE}")
@@ -196,25 +209,6 @@ def _flows(context: ServiceContext, source: str, target: str) -> list[Flow]:
     return flows
 
 
-def has_connector(flow: Flow, connector: str) -> bool:
-    """Return whether a flow does what a connector does."""
-    if connector == CHECKPOINTS:
-        return bool(flow.groups.include)
-    return connector == SOURCE or bool(flow.heartbeats or flow.groups.include)
-
-
-def _check(flows: list[Flow], connector: str) -> None:
-    there = [name for name in CONNECTORS if any(has_connector(flow, name) for flow in flows)]
-    if connector not in there:
-        raise no_such(connector, "connector", there)
-
-
-def _declared(of: str) -> RequestFailed:
-    message = f"the {of} is declared in the topology files, and not changed here"
-    problem = Problem("AB738", of, message, "change the file, have it reviewed, and run: anabranch apply")
-    return RequestFailed(HTTPStatus.CONFLICT, problem)
-
-
 def _status(context: ServiceContext, flows: Iterable[Flow]) -> Response:
     names = frozenset(flow.name for flow in flows)
 
@@ -229,31 +223,3 @@ def _metrics(request: Request, context: ServiceContext, only: Mapping[str, str] 
     is_openmetrics = wants_openmetrics(request.headers.get("accept", ""))
     pieces = context.exporter.text(is_openmetrics=is_openmetrics, only=only)
     return StreamingResponse(pieces, media_type=OPENMETRICS if is_openmetrics else PLAIN)
-
-
-def config_of(flow: Flow, connector: str) -> dict[str, str]:
-    """Return what is declared of a connector of a flow, in MirrorMaker's words."""
-    found = {
-        "name": connector,
-        "connector.class": f"{MIRROR_PACKAGE}.{connector}",
-        "source.cluster.alias": flow.source,
-        "target.cluster.alias": flow.target,
-        "enabled": "true" if flow.enabled else "false",
-    }
-    if connector == SOURCE:
-        found |= {
-            "topics": ",".join(map(str, flow.topics.include)),
-            "topics.exclude": ",".join(map(str, flow.topics.exclude)),
-            "tasks.max": str(flow.tasks),
-            "refresh.topics.interval.seconds": f"{flow.refresh_interval:g}",
-        }
-    if connector == CHECKPOINTS:
-        found |= {
-            "groups": ",".join(map(str, flow.groups.include)),
-            "groups.exclude": ",".join(map(str, flow.groups.exclude)),
-            "sync.group.offsets.enabled": "true" if flow.groups.sync_offsets else "false",
-            "emit.checkpoints.interval.seconds": f"{flow.groups.interval:g}",
-        }
-    if connector == HEARTBEATS:
-        found |= {"emit.heartbeats.interval.seconds": f"{flow.heartbeats or flow.groups.interval:g}"}
-    return found

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from reconciler.model.base.shape import decimal, fits
 from reconciler.model.declared.cluster import Cluster
-from reconciler.model.recorded.pauses import Pauses, PauseScope
+from reconciler.model.recorded.pauses import Pauses, PauseScope, Written
 from reconciler.model.tasks.seal import Seal
 from reconciler.state.journals import following
 from reconciler.state.journals.encoding import Value
@@ -292,6 +292,11 @@ class PauseRules:
         }
         return Pauses({**rules[""], **rules[self._topology]}, users)
 
+    def written(self, scope: PauseScope) -> Written | None:
+        """Return the user and the time of a rule that `current` has found; None where the rule has none."""
+        found = (_written(value) for key, value in self._values.items() if (one := _parsed(key)) and one.scope == scope)
+        return next((one for one in found if one is not None), None)
+
     def close(self) -> None:
         """Close the connection."""
         if self._follower is not None:
@@ -353,11 +358,11 @@ def _is_for_a_run(key: str, value: Value) -> bool:
 
 def _written_by(value: Value | None) -> str:
     """Return the user that wrote a command and when; empty where the command has no user."""
-    if value is None or "by" not in value:
-        return ""
-    return (
-        f"by {value['by'][:_LONGEST_NAME]} since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(value['time']))}"
-    )
+    return str(_written(value) or "")
+
+
+def _written(value: Value | None) -> Written | None:
+    return None if value is None or "by" not in value else Written(value["by"][:_LONGEST_NAME], value["time"])
 
 
 def _run_key(command: Command, seal: Seal) -> str:

@@ -26,7 +26,7 @@ def report_schema_text(command: str) -> str:
     """Return the JSON Schema of what a command prints as JSON.
 
     Args:
-        command: `plan`, `apply` (and likewise `adopt` and `destroy`) or `drift`.
+        command: `plan`, `apply` (and likewise `adopt` and `destroy`), `drift` or `events`.
     """
     known = json.loads(locate(REPORTS).read_text(encoding="utf-8"))
     one = {

@@ -84,7 +84,7 @@ class FlowOverride:
 
     @property
     def told(self) -> str:
-        """Who changed it, and when, for messages."""
+        """The time and the author of the change, for messages."""
         return f"on {utc(self.since)} by {self.by}"
 
     def __str__(self) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reconciler.model.base.text import utc
+
 
 @dataclass(frozen=True)
 class PauseScope:
@@ -40,6 +42,17 @@ class PauseScope:
         if self.topic is None:
             return f"flow {self.flow}"
         return self.topic if self.partition is None else f"{self.topic}/{self.partition}"
+
+
+@dataclass(frozen=True)
+class Written:
+    """The user that wrote a rule, and when, in seconds since 1970."""
+
+    by: str
+    since: float
+
+    def __str__(self) -> str:
+        return f"by {self.by} since {utc(self.since)}"
 
 
 @dataclass(frozen=True)

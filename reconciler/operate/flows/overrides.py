@@ -99,6 +99,8 @@ class Overriding:
             # What is as the files have it is not laid over them; but a new flow that is stopped is still shown.
             is_needless = digest_into(wanted, alias) == digest_into(without, alias)
             chosen = without if is_needless and (override.is_removed or not override.is_new) else wanted
+            if _is_as(chosen, before, alias):
+                return before
             put_in_force(chosen, ApplyOptions(clusters=(alias,), wait=_WAIT), self._reporter)
             return self._look()
 
@@ -122,3 +124,12 @@ class Overriding:
         """Close all connections."""
         for journal in self._journals.values():
             journal.close()
+
+
+def _is_as(one: Topology, other: Topology, target: str) -> bool:
+    """Return whether two topologies of the same files are one at a target."""
+
+    def laid_over(topology: Topology) -> set[tuple[str, bool]]:
+        return {(override.flow, override.is_removed) for override in topology.overrides}
+
+    return digest_into(one, target) == digest_into(other, target) and laid_over(one) == laid_over(other)

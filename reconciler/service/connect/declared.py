@@ -16,10 +16,10 @@ from reconciler.model.recorded.connector import ConnectorRecord, ConnectorState
 from reconciler.observe.connection import Connection
 from reconciler.service.access import Caller
 from reconciler.service.connect import overriding, views
+from reconciler.service.connect.configs import CONNECTORS, connector_name, has_connector
 from reconciler.service.connect.hosting import ConnectorView, ConnectRefused, offsets_stay
 from reconciler.service.connect.validation import errors_into, errors_of_itself, in_words
 from reconciler.service.context import ServiceContext
-from reconciler.service.kip382 import has_connector
 from reconciler.service.steering import author, steer
 
 _DECLARED = (
@@ -148,10 +148,10 @@ class DeclaredHost:
         topology = self._context.topology
         removed = {one.flow for one in topology.overrides if one.is_removed}
         return {
-            overriding.connector_name(flow, kind): (flow, kind)
+            connector_name(flow.name, kind): (flow, kind)
             for flow in topology.flows
             if flow.name not in removed
-            for kind in (SOURCE, CHECKPOINTS, HEARTBEATS)
+            for kind in CONNECTORS
             if has_connector(flow, kind)
         }
 

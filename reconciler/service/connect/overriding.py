@@ -9,23 +9,17 @@ from typing import Any
 from reconciler.convert.changed import changed_entry
 from reconciler.convert.clusters import brokers_in
 from reconciler.convert.connect import Connector
-from reconciler.convert.plugins import CHECKPOINTS, HEARTBEATS, SINK, SOURCE
+from reconciler.convert.plugins import SINK, SOURCE
 from reconciler.convert.settings import WITHOUT_EQUAL
 from reconciler.model.base.errors import DeclaredInputError, Problem
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.override import FlowOverride
 from reconciler.model.declared.topology import Topology
 from reconciler.model.recorded.connector import ConnectorRecord
+from reconciler.service.connect.configs import CONNECTORS, config_of, connector_name, flow_name, has_connector
 from reconciler.service.connect.validation import of_record
-from reconciler.service.kip382 import config_of, has_connector
 
-_BESIDE = {CHECKPOINTS: "-checkpoint", HEARTBEATS: "-heartbeat"}
 _ENDS = ("source", "target")
-
-
-def connector_name(flow: Flow, kind: str) -> str:
-    """Return the name of a connector of a flow."""
-    return flow.name + _BESIDE.get(kind, "")
 
 
 def config_of_connector(topology: Topology, flow: Flow, kind: str) -> dict[str, str]:
@@ -34,7 +28,7 @@ def config_of_connector(topology: Topology, flow: Flow, kind: str) -> dict[str, 
         f"{end}.cluster.bootstrap.servers": ",".join(topology.clusters[alias].declared_addresses)
         for end, alias in zip(_ENDS, (flow.source, flow.target), strict=True)
     }
-    return config_of(flow, kind) | {"name": connector_name(flow, kind)} | brokers
+    return config_of(flow, kind) | {"name": connector_name(flow.name, kind)} | brokers
 
 
 def override_of(topology: Topology, record: ConnectorRecord) -> FlowOverride:
@@ -67,7 +61,7 @@ def without(topology: Topology, name: str) -> FlowOverride:
     Raises:
         DeclaredInputError: as of `changed_entry`.
     """
-    flow = next(flow for flow in topology.flows if name in (connector_name(flow, kind) for kind in (SOURCE, *_BESIDE)))
+    flow = next(flow for flow in topology.flows if any(name == connector_name(flow.name, kind) for kind in CONNECTORS))
     if name == flow.name:
         return replace(_overridden(topology, flow, {}), is_removed=True)
     before = _connectors(topology, flow)
@@ -99,10 +93,11 @@ def _flow_of(topology: Topology, connector: Connector) -> Flow | None:
     flows = {flow.name: flow for flow in topology.flows}
     if connector.kind in (SOURCE, SINK):
         return flows.get(connector.name)
-    suffix = _BESIDE.get(connector.kind)
-    flow = flows.get(connector.name.removesuffix(suffix)) if suffix and connector.name.endswith(suffix) else None
+    is_beside = connector.kind in CONNECTORS
+    flow = flows.get(flow_name(connector.name, connector.kind) or "") if is_beside else None
     if flow is None:
-        wanted = f"NAME{suffix}, as the connector that goes with the flow NAME" if suffix else "one of MirrorMaker 2's"
+        like = connector_name("NAME", connector.kind) if is_beside else ""
+        wanted = f"{like}, as the connector that goes with the flow NAME" if is_beside else "one of MirrorMaker 2's"
         names = ", ".join(flows) or "none"
         message = f"expected {wanted}; found {connector.name} of {connector.kind}, and the flows {names}"
         raise _wrong(connector, "name", message, "give it that name, or run `connect-distributed`")
@@ -146,9 +141,9 @@ def _connectors(topology: Topology, flow: Flow) -> Sequence[Connector]:
     """Return the connectors that a flow has now."""
     return [
         _without_brokers(
-            of_record(ConnectorRecord(connector_name(flow, kind), config_of_connector(topology, flow, kind)))
+            of_record(ConnectorRecord(connector_name(flow.name, kind), config_of_connector(topology, flow, kind)))
         )
-        for kind in (SOURCE, *_BESIDE)
+        for kind in CONNECTORS
         if has_connector(flow, kind)
     ]
 

@@ -7,6 +7,7 @@ is 400 here. KIP-382 restarts with PUT, which is taken beside POST. Source: http
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -134,16 +135,25 @@ def put_config(name: str, host: Host, caller: Operator, body: Body, request: Req
 @router.patch("/connectors/{name}/config")
 def patch_config(name: str, host: Host, caller: Operator, body: Body) -> dict[str, Any]:
     """Change some settings of a connector; null takes one out."""
-    before = _known(host, name)
     if not isinstance(body, dict):
         message = "expected an object"
         raise _wrong(message)
+    return shapes.info(patched(host, name, body, caller), host.view(name))
+
+
+def patched(host: ConnectorHost, name: str, body: Mapping[str, Any], caller: Caller) -> ConnectorRecord:
+    """Change some settings of a connector, and return it; None takes one out.
+
+    Raises:
+        ConnectRefused: 404, there is no such connector; 400, it cannot be configured so; or as of `ConnectorHost.put`.
+    """
+    before = _known(host, name)
     out = {key for key, value in body.items() if value is None}
     changed = _config({key: value for key, value in body.items() if value is not None})
     config = {key: value for key, value in before.config.items() if key not in out} | changed
     record = _record(name, config, before.state)
     _keep(host, record, caller)
-    return shapes.info(record, host.view(name))
+    return record
 
 
 @router.delete("/connectors/{name}", status_code=204)

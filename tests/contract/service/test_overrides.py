@@ -108,6 +108,25 @@ def test_a_change_is_in_force_at_once_and_until_the_next_apply(shop: Shop, gate:
         assert asked(service, "PATCH", f"/{FLOW}/config", {"topics": f"{shop.facts['topic']}.*"})[0] == 200
         assert passing(gate) == {FLOW: 3}
         assert str(gate.topology.flows[0].topics.include[0]) == f"{shop.facts['topic']}.*"
+        # As KIP-382 has it: what is given changes, and nothing else.
+        route = f"{service.url}/from:east/to:west/connectors/MirrorSourceConnector/config"
+        status, text = answer(route, "PUT", json.dumps({"topics": ".*-more"}).encode(), JSON)
+        assert (status, json.loads(text)["topics"], json.loads(text)["tasks.max"]) == (200, ".*-more", "3")
+        assert passing(gate) == {FLOW: 3}
+        assert answer(route, "PUT", json.dumps({"topics": ".*-more"}).encode(), JSON)[0] == 200, "nothing is to be done"
+        assert not gate._has_changed()
+    assert anabranch("pause", shop.path, "--topic", f"{shop.facts['topic']}/1").code == 0
+    recalled = json.loads(anabranch("events", shop.path, "--format", "json").stdout)["events"]
+    assert [(one["kind"], one["about"].partition(" ")[0]) for one in recalled] == [
+        *(("applied", "digest"),) * 3,
+        ("changed", "flow"),
+        ("applied", "digest"),
+        ("paused", f"{shop.facts['topic']}/1"),
+    ]
+    assert all(one["by"] and one["cluster"] == "west" for one in recalled)
+    assert recalled[-3]["by"].startswith("local through ")
+    assert f"flow {FLOW}" in anabranch("events", shop.path).stdout
+    assert anabranch("resume", shop.path).code == 0
     # The file says the same by now, and then it does not.
     shop.write(3)
     assert [one[2] for one in shop.drifted()] == ["topics.include", "topics.include"]

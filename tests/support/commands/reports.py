@@ -10,7 +10,7 @@ from jsonschema import Draft7Validator
 
 from reconciler.declare.documents.resources import report_schema_text
 
-SCHEMAS = {"plan": "plan", "apply": "apply", "adopt": "apply", "destroy": "apply", "drift": "drift"}
+SCHEMAS = {"plan": "plan", "apply": "apply", "adopt": "apply", "destroy": "apply", "drift": "drift", "events": "events"}
 """By command, which schema its JSON has."""
 
 

@@ -219,12 +219,16 @@ def test_an_operator_pauses_and_is_on_record(ask: Ask, tmp_path: Path, monkeypat
     assert client.put(f"{route}/MirrorCheckpointConnector/pause", headers=AS_OPERATOR).status_code == 409
 
 
-def test_configuration_is_read_and_not_changed(ask: Ask) -> None:
+def test_configuration_is_read_and_not_changed_where_files_alone_are_to_count(ask: Ask) -> None:
     client = ask(role="operate")
     route = "/from:east/to:west/connectors/MirrorSourceConnector"
     assert client.get(f"{route}/config").json()["source.cluster.alias"] == "east"
-    for found in (client.put(f"{route}/config", json={"topics": "a"}), client.delete(route)):
-        assert (found.status_code, found.json()["problems"][0]["code"]) == (409, "AB738")
+    refused = client.put(f"{route}/config", json={"topics": "a"})
+    assert (refused.status_code, "--no-overrides" in refused.json()["message"]) == (409, True)
+    assert client.put(f"{route}/config", json={"topics": "a", "foo": 3}).status_code == 400
+    assert client.put(f"{route}/config", json={"topics": ["a"]}).status_code == 422
+    found = client.delete(route)
+    assert (found.status_code, found.json()["problems"][0]["code"]) == (409, "AB738")
 
 
 @pytest.mark.parametrize(
