@@ -12,7 +12,7 @@ import typer
 from reconciler.cli.common import TERMINAL, Files, print_problems, stderr_console, stdout_console
 from reconciler.cli.log import LogFormat, opened
 from reconciler.cli.patience import Wait, seconds_of
-from reconciler.cli.shared_options import Clusters
+from reconciler.cli.shared_options import Clusters, Overrides
 from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.flow import Flow
 from reconciler.model.planning.outcome import Growth
@@ -28,6 +28,8 @@ def reconcile(
         bool, typer.Option("--once", help="Look once and end: with 1 where anything could not be done.")
     ] = False,
     wait: Wait = None,
+    *,
+    overrides: Overrides = True,
     log_format: LogFormat = None,
 ) -> None:
     """Follow originals as replicate does beside copying: new topics, partitions, settings, ACLs. Deletes no topics."""
@@ -38,7 +40,7 @@ def reconcile(
     patience = Patience(seconds_of(wait), TERMINAL)
     # With --once it prints what was done to stdout, as other commands do.
     tell = _print if once else opened(log_format).say
-    gate = FlowGate(files, clusters, waits=not once, reporter=TERMINAL)
+    gate = FlowGate(files, clusters, waits=not once, reporter=TERMINAL, overrides=overrides)
     try:
         while True:
             topology, _, flows = patience.until_answered(gate.passed)

@@ -15,7 +15,7 @@ import typer
 from reconciler.cli.common import TERMINAL, Files, print_problems, say
 from reconciler.cli.log import FlowLog, LogFormat, opened
 from reconciler.cli.patience import Wait, seconds_of
-from reconciler.cli.shared_options import Clusters
+from reconciler.cli.shared_options import Clusters, Overrides
 from reconciler.model.base.errors import Problem
 from reconciler.model.base.files import make_private, state_home
 from reconciler.model.tasks.spec import DEFAULT_ROUND
@@ -64,6 +64,7 @@ def replicate(
         ),
     ] = True,
     wait: Wait = None,
+    overrides: Overrides = True,
     log_format: LogFormat = None,
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
@@ -75,7 +76,7 @@ def replicate(
 
     state, ledgers = made_state_dir(state_dir), _ledger_files(ledger, ledger_format)
     patience, log = Patience(seconds_of(wait), TERMINAL), opened(log_format)
-    gate = FlowGate(files, clusters, waits=not until_caught_up, reporter=TERMINAL)
+    gate = FlowGate(files, clusters, waits=not until_caught_up, reporter=TERMINAL, overrides=overrides)
 
     def begin() -> None:
         check_flows(gate)

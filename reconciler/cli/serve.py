@@ -9,7 +9,7 @@ import typer
 
 from reconciler.cli.common import TERMINAL, Files, load_topology, print_problems, say
 from reconciler.cli.log import LogFormat, opened, set_levels
-from reconciler.cli.shared_options import AuditLogFile, Clusters, TlsCertificate, TlsKey
+from reconciler.cli.shared_options import AuditLogFile, Clusters, Overrides, TlsCertificate, TlsKey
 from reconciler.operate.targets import InvalidArgument
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ def serve(
         str,
         typer.Option("--drift-every", metavar="DURATION", help="How often targets are compared with the last apply."),
     ] = "10min",
-    overrides: Annotated[
-        bool,
-        typer.Option("--overrides/--no-overrides", help="Whether callers may change flows until the next apply."),
-    ] = True,
+    overrides: Overrides = True,
     log_format: LogFormat = None,
 ) -> None:
     """Serve status, metrics and a page over HTTP. Its state is what the clusters hold: end it at any moment."""

@@ -42,6 +42,10 @@ TlsCertificate = Annotated[
     Path | None, typer.Option("--tls-certificate", metavar="FILE", help="Certificate chain, as PEM.")
 ]
 TlsKey = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")]
+Overrides = Annotated[
+    bool,
+    typer.Option("--overrides/--no-overrides", help="Whether changes of flows at run time count, or files alone."),
+]
 AuditLogFile = Annotated[
     Path | None,
     typer.Option("--audit-log", metavar="FILE", help="Append actions and their callers, as JSON lines."),

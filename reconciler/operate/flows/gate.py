@@ -59,6 +59,7 @@ class FlowGate:
         clusters: what `--clusters` names.
         waits: whether flows that may not run are waited for; else they are an error.
         reporter: receives what waits, what runs and why.
+        overrides: whether what is in force over the files counts; else it is another declaration than theirs.
 
     Attributes:
         topology: the declaration that this process has.
@@ -68,9 +69,15 @@ class FlowGate:
     """
 
     def __init__(
-        self, files: Sequence[Path], clusters: Sequence[str] | None, waits: bool, reporter: Reporter = SILENT
+        self,
+        files: Sequence[Path],
+        clusters: Sequence[str] | None,
+        waits: bool,
+        reporter: Reporter = SILENT,
+        overrides: bool = True,
     ) -> None:
         self._reporter = reporter
+        self._takes_overrides = overrides
         self._files = tuple(files)
         self._clusters = clusters
         self._waits = waits
@@ -274,6 +281,7 @@ class FlowGate:
         standings = {
             alias: self._post(self._declared, alias).history()
             for alias in chosen_targets(self._declared, self._clusters)
+            if self._takes_overrides and self._declared.flows_into((alias,))
         }
         if standings != self._standings:
             self._standings = standings

@@ -22,6 +22,7 @@ from reconciler.state.declarations import Declarations
 
 # Seconds for the lock that another apply may hold: a request waits for it.
 _WAIT = 10.0
+_TICK = 0.05
 
 
 def with_overrides(declared: Topology, standings: Mapping[str, DeclarationHistory]) -> Topology:
@@ -102,7 +103,16 @@ class Overriding:
             if _is_as(chosen, before, alias):
                 return before
             put_in_force(chosen, ApplyOptions(clusters=(alias,), wait=_WAIT), self._reporter)
-            return self._look()
+            return self._seen(digest_into(chosen, alias), alias)
+
+    def _seen(self, digest: str, alias: str) -> Topology:
+        """Return what is declared once a digest that was put in force is read here, as the next change needs it."""
+        deadline = time.monotonic() + _WAIT
+        while True:
+            topology, now = self._look(), self._standings[alias].in_force
+            if (now is not None and now.digest == digest) or time.monotonic() > deadline:
+                return topology
+            time.sleep(_TICK)
 
     def _check(self, topology: Topology, alias: str) -> None:
         where = f"cluster {alias}"

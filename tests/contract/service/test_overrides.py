@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
+from reconciler.model.base.errors import Refused
 from reconciler.model.declared.cluster import Cluster
 from reconciler.operate.flows import gate as gates
 from reconciler.operate.flows.gate import FlowGate
@@ -103,30 +104,17 @@ def test_a_change_is_in_force_at_once_and_until_the_next_apply(shop: Shop, gate:
             assert [flow.tasks for flow in anew.passed().flows] == [3], "a process that begins goes by it, too"
         finally:
             anew.close()
+        by_files = FlowGate((shop.path,), None, waits=False, reporter=SILENT, overrides=False)
+        try:
+            with pytest.raises(Refused, match="AB411"):
+                by_files.passed()
+        finally:
+            by_files.close()
         assert shop.drifted() == [("changed", f"flow {FLOW}", "tasks", "1", "3")]
         assert "tasks 3 → 1" in " ".join(anabranch("plan", shop.path).stdout.split())
         assert asked(service, "PATCH", f"/{FLOW}/config", {"topics": f"{shop.facts['topic']}.*"})[0] == 200
         assert passing(gate) == {FLOW: 3}
         assert str(gate.topology.flows[0].topics.include[0]) == f"{shop.facts['topic']}.*"
-        # As KIP-382 has it: what is given changes, and nothing else.
-        route = f"{service.url}/from:east/to:west/connectors/MirrorSourceConnector/config"
-        status, text = answer(route, "PUT", json.dumps({"topics": ".*-more"}).encode(), JSON)
-        assert (status, json.loads(text)["topics"], json.loads(text)["tasks.max"]) == (200, ".*-more", "3")
-        assert passing(gate) == {FLOW: 3}
-        assert answer(route, "PUT", json.dumps({"topics": ".*-more"}).encode(), JSON)[0] == 200, "nothing is to be done"
-        assert not gate._has_changed()
-    assert anabranch("pause", shop.path, "--topic", f"{shop.facts['topic']}/1").code == 0
-    recalled = json.loads(anabranch("events", shop.path, "--format", "json").stdout)["events"]
-    assert [(one["kind"], one["about"].partition(" ")[0]) for one in recalled] == [
-        *(("applied", "digest"),) * 3,
-        ("changed", "flow"),
-        ("applied", "digest"),
-        ("paused", f"{shop.facts['topic']}/1"),
-    ]
-    assert all(one["by"] and one["cluster"] == "west" for one in recalled)
-    assert recalled[-3]["by"].startswith("local through ")
-    assert f"flow {FLOW}" in anabranch("events", shop.path).stdout
-    assert anabranch("resume", shop.path).code == 0
     # The file says the same by now, and then it does not.
     shop.write(3)
     assert [one[2] for one in shop.drifted()] == ["topics.include", "topics.include"]
@@ -138,6 +126,33 @@ def test_a_change_is_in_force_at_once_and_until_the_next_apply(shop: Shop, gate:
         assert declarations.current().overrides == ()
     finally:
         declarations.close()
+
+
+def test_kip_382s_put_is_one_and_is_on_record(shop: Shop, gate: FlowGate) -> None:
+    assert list(gate.passed().flows)
+    with serving(shop.path, "--operate") as service:
+        ready(service)
+        # As KIP-382 has it: what is given changes, and nothing else.
+        route = f"{service.url}/from:east/to:west/connectors/MirrorSourceConnector/config"
+        more = f"{shop.facts['topic']}-more"
+        body = json.dumps({"topics": more}).encode()
+        status, text = answer(route, "PUT", body, JSON)
+        assert (status, json.loads(text)["topics"], json.loads(text)["tasks.max"]) == (200, more, "1")
+        assert passing(gate) == {FLOW: 1}
+        assert answer(route, "PUT", body, JSON)[0] == 200, "nothing is to be done"
+        assert not gate._has_changed()
+    assert anabranch("pause", shop.path, "--topic", f"{shop.facts['topic']}/1").code == 0
+    recalled = json.loads(anabranch("events", shop.path, "--format", "json").stdout)["events"]
+    assert [(one["kind"], one["about"].partition(" ")[0]) for one in recalled] == [
+        ("applied", "digest"),
+        ("changed", "flow"),
+        ("applied", "digest"),
+        ("paused", f"{shop.facts['topic']}/1"),
+    ]
+    assert all(one["by"] and one["cluster"] == "west" for one in recalled)
+    assert recalled[-3]["by"].startswith("local through ")
+    assert f"flow {FLOW}" in anabranch("events", shop.path).stdout
+    assert anabranch("resume", shop.path).code == 0
 
 
 def test_flows_are_stopped_begun_and_ended(shop: Shop, gate: FlowGate) -> None:
