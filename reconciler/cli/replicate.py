@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 _StateDir = Annotated[
     Path | None, typer.Option(help="Where a run keeps Spark's log and checkpoints; positions are never kept there.")
 ]
+_Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        file_okay=False,
+        help="Keep the ledgers as files, at DIR/FLOW/RUN: a row for each run of records.",
+    ),
+]
 _LedgerFormat = Annotated[
     Literal["json", "parquet"] | None,
     typer.Option("--ledger-format", help="How these files are written; json by default."),
@@ -48,14 +56,7 @@ def replicate(
     round_seconds: Annotated[
         float, typer.Option("--round", min=1.0, help="Seconds until a task reports its ledger and begins anew.")
     ] = DEFAULT_ROUND,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            file_okay=False,
-            help="Keep the ledgers as files, at DIR/FLOW/RUN: a row for each run of records.",
-        ),
-    ] = None,
+    ledger: _Ledger = None,
     ledger_format: _LedgerFormat = None,
     reconcile: Annotated[
         bool,
