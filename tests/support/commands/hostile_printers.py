@@ -47,6 +47,7 @@ from reconciler.model.planning.steps import (
     RevokeAcl,
 )
 from reconciler.model.recorded.declaration import Declared, InForce
+from reconciler.model.recorded.event import RecordedEvent
 from reconciler.model.recorded.failover import (
     Carried,
     Crossing,
@@ -67,6 +68,7 @@ from reconciler.report.plan import to_json as plan_json
 from reconciler.report.plan import to_markdown as plan_markdown
 from reconciler.report.plan import to_picture as plan_picture
 from reconciler.report.plan import to_text as plan_text
+from reconciler.report.status import events as on_record
 from reconciler.report.status import lag, live, log
 from reconciler.report.status import summary as status
 from reconciler.report.status import to_json as status_json
@@ -291,6 +293,10 @@ def checks(name: str) -> list[Check]:
     return [Check(name, "ok", name), Check(name, "failure", name, name)]
 
 
+def recalled(name: str) -> list[RecordedEvent]:
+    return [RecordedEvent(NOW, name, "changed", name, name)]
+
+
 def _all(*found: Iterable[Any]) -> list[Any]:
     return [one for some in found for one in some]
 
@@ -305,6 +311,8 @@ PRINTERS = (
     Printer(drift.drift_text, "text", lambda n: drift.drift_text(drifted(n))),
     Printer(drift.drift_markdown, "markdown", lambda n: drift.drift_markdown(drifted(n))),
     Printer(drift.drift_json, "json", lambda n: drift.drift_json(drifted(n))),
+    Printer(on_record.event_lines, "text", lambda n: on_record.event_lines(recalled(n))),
+    Printer(on_record.events_json, "json", lambda n: on_record.events_json(recalled(n), [problem(n)])),
     Printer(explain.explained_text, "text", lambda n: explain.explained_text(fates(n))),
     Printer(failover.failover_lines, "text", lambda n: failover.failover_lines(crossing(n))),
     Printer(failover.failback_lines, "text", lambda n: failover.failback_lines(returning(n))),

@@ -36,8 +36,10 @@ from reconciler.model.planning.steps import (
     Step,
 )
 from reconciler.model.recorded.declaration import Declared, InForce
+from reconciler.model.recorded.event import EventKind, RecordedEvent
 from reconciler.report.plan.drift import drift_json
 from reconciler.report.plan.to_json import outcome_json, plan_json
+from reconciler.report.status.events import events_json
 from tests.support.commands.reports import check
 
 WEST, EAST = "eu-west", "us-east"
@@ -113,6 +115,11 @@ def test_everything_that_drift_can_hold_is_in_its_schema(
     drifted: tuple[Drifted, ...], unseen: tuple[Problem, ...]
 ) -> None:
     check("drift", json.loads(json.dumps(drift_json(Drift("shop", (WEST,), drifted, unseen)))))
+
+
+def test_all_that_is_on_record_is_in_its_schema() -> None:
+    events = [RecordedEvent(1.5, WEST, kind, "flow a", "ops@host") for kind in get_args(EventKind)]
+    check("events", json.loads(json.dumps(events_json(events, [PROBLEM]))))
 
 
 @pytest.mark.parametrize(
