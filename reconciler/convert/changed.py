@@ -12,6 +12,7 @@ from reconciler.convert.connect import PASSED_OVER, Connector, flow_keys
 from reconciler.convert.flows import FlowConversion, FlowFields
 from reconciler.convert.plugins import COPYING
 from reconciler.convert.settings import WITHOUT_EQUAL, Setting, Settings
+from reconciler.convert.tree import Tree
 from reconciler.declare.documents import mirrormaker
 from reconciler.declare.documents.settings import BUILT_IN
 from reconciler.model.base.errors import DeclaredInputError, Problem
@@ -46,16 +47,18 @@ def changed_entry(before: Sequence[Connector], after: Sequence[Connector]) -> di
     for family in _FAMILIES:
         if changed & family or is_other_set:
             changed |= family & (old.keys() | new.keys())
-    _check([new[key] for key in sorted(changed & new.keys())], _kinds(after))
-    then = _fields([one for key, one in old.items() if key in changed], _kinds(before))
-    now = _fields([one for key, one in new.items() if key in changed], _kinds(after))
-    entry: dict[str, Any] = {}
+    # In order: what is wrong with several settings is named in it.
+    given = Settings(new[key] for key in sorted(changed & new.keys()))
+    now = _fields(given, _kinds(after))
+    _check_left(given)
+    then = _fields(Settings(one for key, one in old.items() if key in changed), _kinds(before))
+    entry = Tree()
     for path in dict.fromkeys((*then, *now)):
         if path not in now:
-            _put(entry, path, _built_in(path, then[path][1]))
+            entry.put(path, _built_in(path, then[path][1]))
         elif path not in then or then[path][0] != now[path][0]:
-            _put(entry, path, now[path][0])
-    return entry
+            entry.put(path, now[path][0])
+    return entry.values
 
 
 def _by_key(connectors: Sequence[Connector]) -> dict[str, Setting]:
@@ -72,30 +75,25 @@ def _kinds(connectors: Sequence[Connector]) -> frozenset[str]:
     return frozenset(one.kind for one in connectors if one.kind not in COPYING)
 
 
-def _fields(settings: Collection[Setting], kinds: Collection[str]) -> FlowFields:
-    conversion = FlowConversion(Settings(settings), flow_keys(kinds, carries_heartbeats=False))
+def _fields(settings: Settings, kinds: Collection[str]) -> FlowFields:
+    conversion = FlowConversion(settings, flow_keys(kinds, carries_heartbeats=False))
     conversion.run()
     return conversion.fields
 
 
-def _check(settings: Collection[Setting], kinds: Collection[str]) -> None:
-    """Check that nothing is lost of settings that come or change.
+def _check_left(given: Settings) -> None:
+    """Check that nothing is lost of settings that come or change, and were converted.
 
     Raises:
         DeclaredInputError: AB142, one is no setting of a flow; all of them are named.
     """
-    given = Settings(settings)
-    FlowConversion(given, flow_keys(kinds, carries_heartbeats=False)).run()
     problems = []
     # Beside others, some mean nothing: groups without checkpoints.
     known = frozenset[str]().union(*_FAMILIES)
-    for one in given.left():
+    for one in (one for one in given.left() if one.key not in known):
         found = mirrormaker.answer(one.key, behind_alias=False)
-        if one.key in known:
-            continue
         if found is None:
-            message = "no setting of MirrorMaker 2, Connect or its clients is known by this name"
-            problems.append(one.problem(WITHOUT_EQUAL, message, "leave it out, or correct it"))
+            problems.append(one.problem(WITHOUT_EQUAL, mirrormaker.UNKNOWN, "leave it out, or correct it"))
         elif found.fields:
             message = f"it is not changed here: nearest is {mirrormaker.said(found.fields)}, in the topology files"
             problems.append(one.problem(WITHOUT_EQUAL, message, "leave it out, and change the file"))
@@ -110,10 +108,3 @@ def _built_in(path: tuple[str, ...], origin: Setting | None) -> Any:
         message = f"expected a value: without one the flow has what its file declares for {'.'.join(path)}"
         raise DeclaredInputError(Problem(WITHOUT_EQUAL, where, message, "give a value, or change the file"))
     return value
-
-
-def _put(entry: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    inner = entry
-    for step in path[:-1]:
-        inner = inner.setdefault(step, {})
-    inner[path[-1]] = value

@@ -291,7 +291,7 @@ def _why(key: str, aliases: Collection[str]) -> str:
         return known
     found = mirrormaker.answer(plain, behind_alias=False)
     if found is None:
-        return "no setting of MirrorMaker 2, Connect or its clients is known by this name"
+        return mirrormaker.UNKNOWN
     if found.fields:
         nearest = f"it is not carried over; nearest is {mirrormaker.said(found.fields)}"
         return f"{nearest}: {found.why}" if found.why else nearest

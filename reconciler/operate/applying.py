@@ -205,7 +205,7 @@ def put_in_force(topology: Topology, options: ApplyOptions, reporter: Reporter =
     """
     applied = Applying(topology, options, reporter).run()
     outcome = applied.outcome
-    if outcome.stopped is not None or outcome.holds_back(applied.plan):
+    if outcome.holds_back(applied.plan):
         why = [] if outcome.stopped is None else [outcome.stopped]
         raise EnvironmentFault([*(one.problem for one in outcome.failed), *outcome.not_in_force, *why])
     return applied

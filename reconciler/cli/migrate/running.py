@@ -63,7 +63,7 @@ def _apply(file: Path, clusters: Sequence[str]) -> None:
     if not applied.plan.changes_nothing:
         show_plan(applied.plan, "text", asks=False)
     print_outcome(applied.plan, applied.outcome, "text")
-    if applied.outcome.stopped is not None or applied.outcome.holds_back(applied.plan):
+    if applied.outcome.holds_back(applied.plan):
         raise typer.Exit(applied.exit_code)
 
 

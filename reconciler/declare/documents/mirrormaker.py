@@ -18,6 +18,10 @@ _PREFIX = re.compile(
 )
 
 
+UNKNOWN = "no setting of MirrorMaker 2, Connect or its clients is known by this name"
+"""The message for a setting without an answer."""
+
+
 class Answer(NamedTuple):
     """What stands for a setting.
 

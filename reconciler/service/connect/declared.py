@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -18,7 +17,7 @@ from reconciler.service.access import Caller
 from reconciler.service.connect import overriding, views
 from reconciler.service.connect.configs import CONNECTORS, connector_name, has_connector
 from reconciler.service.connect.hosting import ConnectorView, ConnectRefused, offsets_stay
-from reconciler.service.connect.validation import errors_into, errors_of_itself, in_words
+from reconciler.service.connect.validation import by_setting, errors_of_itself, in_words
 from reconciler.service.context import ServiceContext
 from reconciler.service.steering import author, steer
 
@@ -76,8 +75,10 @@ class DeclaredHost:
         """Return what is wrong with a connector, by setting."""
         errors = errors_of_itself(record)
         if not errors:
-            with errors_into(errors, record.name):
+            try:
                 overriding.override_of(self._context.topology, record)
+            except DeclaredInputError as error:
+                return by_setting(error, record.name)
         return errors
 
     def put(self, record: ConnectorRecord, caller: Caller) -> None:
@@ -89,7 +90,7 @@ class DeclaredHost:
 
     def remove(self, name: str, caller: Caller) -> None:
         """End a flow, or what goes with it."""
-        self._change(caller, "delete", name, overriding.without(self._context.topology, name))
+        self._change(caller, "delete", name, overriding.without(self._context.topology, *self._connectors()[name]))
 
     def set_state(self, record: ConnectorRecord, state: ConnectorState, caller: Caller) -> None:
         """Have a flow pause, go on or stop."""
@@ -124,23 +125,15 @@ class DeclaredHost:
         if changing is None:
             self._context.audit.write(caller.name, action, "refused", {"connector": name})
             raise ConnectRefused(HTTPStatus.CONFLICT, _DECLARED.format(name))
-        with self._audited(caller, action, name):
-            self._context.take(changing.change(replace(override, by=author(caller))))
-
-    @contextmanager
-    def _audited(self, caller: Caller, action: str, name: str) -> Iterator[None]:
         about = {"connector": name}
         self._context.audit.write(caller.name, action, "begins", about)
         try:
-            yield
+            self._context.take(changing.change(replace(override, by=author(caller))))
         except AnabranchError as error:
             self._context.audit.write(caller.name, action, error.problems[0].code, about)
-            if not isinstance(error, DeclaredInputError):
-                raise
-            errors: dict[str, list[str]] = {}
-            with errors_into(errors, name):
-                raise
-            raise ConnectRefused(HTTPStatus.BAD_REQUEST, in_words(errors)) from None
+            if isinstance(error, DeclaredInputError):
+                raise ConnectRefused(HTTPStatus.BAD_REQUEST, in_words(by_setting(error, name))) from None
+            raise
         self._context.audit.write(caller.name, action, "done", about)
 
     def _connectors(self) -> dict[str, tuple[Flow, str]]:

@@ -51,21 +51,21 @@ def override_of(topology: Topology, record: ConnectorRecord) -> FlowOverride:
     return _overridden(topology, flow, changed_entry(before, after) | {"enabled": _is_enabled(record)})
 
 
-def without(topology: Topology, name: str) -> FlowOverride:
-    """Return the override with which a flow is as if a connector were not there.
+def without(topology: Topology, flow: Flow, kind: str) -> FlowOverride:
+    """Return the override with which a flow is as if a connector of it were not there.
 
     Args:
         topology: what is in force over the files.
-        name: of a connector that is there.
+        flow: which one.
+        kind: of the connector.
 
     Raises:
         DeclaredInputError: as of `changed_entry`.
     """
-    flow = next(flow for flow in topology.flows if any(name == connector_name(flow.name, kind) for kind in CONNECTORS))
-    if name == flow.name:
+    if kind == SOURCE:
         return replace(_overridden(topology, flow, {}), is_removed=True)
     before = _connectors(topology, flow)
-    return _overridden(topology, flow, changed_entry(before, [one for one in before if one.name != name]))
+    return _overridden(topology, flow, changed_entry(before, [one for one in before if one.kind != kind]))
 
 
 def enabled(topology: Topology, flow: Flow, is_enabled: bool) -> FlowOverride:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 
 from reconciler.convert.connect import CLASS, Connector
 from reconciler.convert.conversion import Converted, convert_worker
@@ -55,8 +54,10 @@ def errors_of(
     """
     errors = errors_of_itself(record)
     if not errors:
-        with errors_into(errors, record.name):
+        try:
             converted([*others, record], worker, name)
+        except DeclaredInputError as error:
+            return by_setting(error, record.name)
     return errors
 
 
@@ -82,20 +83,13 @@ def errors_of_itself(record: ConnectorRecord) -> dict[str, list[str]]:
     return errors
 
 
-@contextmanager
-def errors_into(errors: dict[str, list[str]], name: str) -> Iterator[None]:
-    """Add the problems of what is done meanwhile, by setting.
-
-    Args:
-        errors: takes them.
-        name: of the connector that they are about.
-    """
-    try:
-        yield
-    except DeclaredInputError as error:
-        for problem in error.problems:
-            key, text = _placed(problem, name)
-            errors.setdefault(key, []).append(text)
+def by_setting(error: DeclaredInputError, name: str) -> dict[str, list[str]]:
+    """Return the problems of an error, which are about a connector of this name, by setting."""
+    errors: dict[str, list[str]] = {}
+    for problem in error.problems:
+        key, text = _placed(problem, name)
+        errors.setdefault(key, []).append(text)
+    return errors
 
 
 def in_words(errors: Mapping[str, Sequence[str]]) -> str:

@@ -10,28 +10,18 @@ from packaging.requirements import Requirement
 
 from reconciler.embedded import EmbeddedCluster
 from tests.support.clusters.kafka import create
+from tests.support.commands import one_flow
 from tests.support.commands.without import anabranch_without
 
 ROOT = Path(__file__).parents[3]
 EXTRAS = ("pyspark", "py4j", "pyarrow", "pulumi", "pulumi_kafka", "fastapi", "uvicorn", "starlette", "opentelemetry")
-FILE = """\
-version: 1
-name: {name}
-clusters:
-  east: {{bootstrap: ["{east}"]}}
-  west: {{bootstrap: ["{west}"]}}
-flows:
-  - {{from: east, to: west, topics: {{include: [{topic}]}}}}
-"""
 
 
 @pytest.fixture
 def file(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Path:
     create(source_cluster, topic_name, 2)
-    path = tmp_path / "shop.yaml"
-    facts = {"east": source_cluster.bootstrap, "west": target_cluster.bootstrap, "topic": topic_name}
-    path.write_text(FILE.format(**facts, name=topic_name.lower().replace("_", "-")[-40:].strip("-")), encoding="utf-8")
-    return path
+    ends = source_cluster, target_cluster
+    return one_flow.write(tmp_path / "shop.yaml", one_flow.name_of(topic_name), ends, topic_name)
 
 
 def test_the_core_declares_none_of_them() -> None:

@@ -12,27 +12,18 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import Refused
-from reconciler.model.declared.cluster import Cluster
 from reconciler.operate.flows import gate as gates
 from reconciler.operate.flows.gate import FlowGate
 from reconciler.operate.reporter import SILENT
 from reconciler.state.declarations import Declarations
-from tests.support.clusters.kafka import create
+from tests.support.clusters.kafka import create, declared
+from tests.support.commands import one_flow
 from tests.support.commands.command import anabranch
+from tests.support.commands.one_flow import FLOW
 from tests.support.commands.serving import Service, answer, ready, serving
 from tests.support.waiting import eventually
 
-FILE = """\
-version: 1
-name: {name}
-clusters:
-  east: {{bootstrap: ["{east}"]}}
-  west: {{bootstrap: ["{west}"]}}
-flows:
-  - {{from: east, to: west, topics: {{include: [{topic}]}}, tasks: {tasks}}}
-"""
 JSON = {"Content-Type": "application/json"}
-FLOW = "east-west"
 
 
 @dataclass(frozen=True)
@@ -40,11 +31,12 @@ class Shop:
     """A topology file of one flow, which is applied."""
 
     path: Path
-    facts: dict[str, str]
-    west: Cluster
+    name: str
+    topic: str
+    ends: tuple[EmbeddedCluster, EmbeddedCluster]
 
     def write(self, tasks: int) -> None:
-        self.path.write_text(FILE.format(**self.facts, tasks=tasks), encoding="utf-8")
+        one_flow.write(self.path, self.name, self.ends, self.topic, tasks)
 
     def apply(self) -> None:
         ended = anabranch("apply", self.path, "--yes")
@@ -56,14 +48,11 @@ class Shop:
 
 
 @pytest.fixture
-def shop(
-    tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, target: Cluster, topic_name: str
-) -> Shop:
+def shop(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Shop:
     create(source_cluster, topic_name, 2)
     create(source_cluster, f"{topic_name}-more", 1)
-    name = topic_name.lower().replace("_", "-")[-40:].strip("-")
-    facts = {"east": source_cluster.bootstrap, "west": target_cluster.bootstrap, "topic": topic_name, "name": name}
-    made = Shop(tmp_path / "shop.yaml", facts, target)
+    name, ends = one_flow.name_of(topic_name), (source_cluster, target_cluster)
+    made = Shop(tmp_path / "shop.yaml", name, topic_name, ends)
     made.write(1)
     made.apply()
     return made
@@ -112,16 +101,16 @@ def test_a_change_is_in_force_at_once_and_until_the_next_apply(shop: Shop, gate:
             by_files.close()
         assert shop.drifted() == [("changed", f"flow {FLOW}", "tasks", "1", "3")]
         assert "tasks 3 → 1" in " ".join(anabranch("plan", shop.path).stdout.split())
-        assert asked(service, "PATCH", f"/{FLOW}/config", {"topics": f"{shop.facts['topic']}.*"})[0] == 200
+        assert asked(service, "PATCH", f"/{FLOW}/config", {"topics": f"{shop.topic}.*"})[0] == 200
         assert passing(gate) == {FLOW: 3}
-        assert str(gate.topology.flows[0].topics.include[0]) == f"{shop.facts['topic']}.*"
+        assert str(gate.topology.flows[0].topics.include[0]) == f"{shop.topic}.*"
     # The file says the same by now, and then it does not.
     shop.write(3)
     assert [one[2] for one in shop.drifted()] == ["topics.include", "topics.include"]
     shop.apply()
     assert shop.drifted() == []
     assert passing(gate) == {FLOW: 3}
-    declarations = Declarations(shop.west, shop.facts["name"])
+    declarations = Declarations(declared("west", shop.ends[1]), shop.name)
     try:
         assert declarations.current().overrides == ()
     finally:
@@ -134,20 +123,20 @@ def test_kip_382s_put_is_one_and_is_on_record(shop: Shop, gate: FlowGate) -> Non
         ready(service)
         # As KIP-382 has it: what is given changes, and nothing else.
         route = f"{service.url}/from:east/to:west/connectors/MirrorSourceConnector/config"
-        more = f"{shop.facts['topic']}-more"
+        more = f"{shop.topic}-more"
         body = json.dumps({"topics": more}).encode()
         status, text = answer(route, "PUT", body, JSON)
         assert (status, json.loads(text)["topics"], json.loads(text)["tasks.max"]) == (200, more, "1")
         assert passing(gate) == {FLOW: 1}
         assert answer(route, "PUT", body, JSON)[0] == 200, "nothing is to be done"
         assert not gate._has_changed()
-    assert anabranch("pause", shop.path, "--topic", f"{shop.facts['topic']}/1").code == 0
+    assert anabranch("pause", shop.path, "--topic", f"{shop.topic}/1").code == 0
     recalled = json.loads(anabranch("events", shop.path, "--format", "json").stdout)["events"]
     assert [(one["kind"], one["about"].partition(" ")[0]) for one in recalled] == [
         ("applied", "digest"),
         ("changed", "flow"),
         ("applied", "digest"),
-        ("paused", f"{shop.facts['topic']}/1"),
+        ("paused", f"{shop.topic}/1"),
     ]
     assert all(one["by"] and one["cluster"] == "west" for one in recalled)
     assert recalled[-3]["by"].startswith("local through ")
@@ -160,7 +149,7 @@ def test_flows_are_stopped_begun_and_ended(shop: Shop, gate: FlowGate) -> None:
         "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
         "source.cluster.alias": "east",
         "target.cluster.alias": "west",
-        "topics": f"{shop.facts['topic']}-more",
+        "topics": f"{shop.topic}-more",
     }
     assert list(gate.passed().flows)
     with serving(shop.path, "--operate") as service:

@@ -10,6 +10,7 @@ import pytest
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
 from tests.support.clusters.kafka import create, declared, names
+from tests.support.commands import one_flow
 from tests.support.commands.command import anabranch
 from tests.support.commands.serving import answer, ready, serving
 from tests.support.replicator.copying import fill
@@ -20,15 +21,6 @@ pytestmark = pytest.mark.spark
 
 RECORDS = 300
 STOP_SECONDS = 400
-FILE = """\
-version: 1
-name: {name}
-clusters:
-  east: {{bootstrap: ["{east}"]}}
-  west: {{bootstrap: ["{west}"]}}
-flows:
-  - {{from: east, to: west, topics: {{include: ["{topic}-one"]}}}}
-"""
 
 
 def test_a_topic_is_taken_in_by_rest_and_left_by_apply(
@@ -38,17 +30,16 @@ def test_a_topic_is_taken_in_by_rest_and_left_by_apply(
     for topic in (one, two):
         create(source_cluster, topic, 2)
         fill(source_cluster, topic, RECORDS, 2)
-    file = tmp_path / "shop.yaml"
-    facts = {"name": topic_name[-40:].strip("-"), "east": source_cluster.bootstrap, "west": target_cluster.bootstrap}
-    file.write_text(FILE.format(**facts, topic=topic_name), encoding="utf-8")
+    ends = source_cluster, target_cluster
+    file = one_flow.write(tmp_path / "shop.yaml", one_flow.name_of(topic_name), ends, one)
     assert anabranch("apply", file, "--yes").code == 0
 
     def copied(topic: str) -> int:
         """Return how many records a copy has that is its original; 0 for any other."""
         if f"east.{topic}" not in names(target_cluster):
             return 0
-        ends = declared("east", source_cluster), topic, declared("west", target_cluster), f"east.{topic}"
-        found = compare(*ends, "read_committed")
+        pair = declared("east", source_cluster), topic, declared("west", target_cluster), f"east.{topic}"
+        found = compare(*pair, "read_committed")
         return found.records if found.is_identical else 0
 
     running = Replicator(file, tmp_path / "run")

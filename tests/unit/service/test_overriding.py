@@ -104,10 +104,10 @@ def test_groups_are_those_of_the_checkpoint_connector(topology: Topology) -> Non
 
 
 def test_a_connector_that_is_taken_out_takes_its_part_of_the_flow_along(topology: Topology) -> None:
-    assert flow_of(topology, overriding.without(topology, "a-b-heartbeat")).heartbeats == 0
-    bare = flow_of(topology, overriding.without(topology, "a-b-checkpoint"))
+    assert flow_of(topology, overriding.without(topology, topology.flows[0], HEARTBEATS)).heartbeats == 0
+    bare = flow_of(topology, overriding.without(topology, topology.flows[0], CHECKPOINTS))
     assert (bare.groups.include, bare.enabled, bare.tasks) == ((), True, 4)
-    gone = overriding.without(topology, "a-b")
+    gone = overriding.without(topology, topology.flows[0], SOURCE)
     assert (gone.is_removed, flow_of(topology, gone).enabled) == (True, False)
 
 
