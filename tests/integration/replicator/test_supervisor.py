@@ -16,6 +16,7 @@ from tests.support.clusters.kafka import create, declared
 from tests.support.commands.command import anabranch
 from tests.support.replicator.copying import fill
 from tests.support.replicator.replicating import Replicator, wait_until_copying
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.spark
 
@@ -69,7 +70,7 @@ def test_a_task_that_stands_still_is_replaced(scene: Scene, tmp_path: Path) -> N
         scene.fill(10_000)
         wait_until_copying(scene.target, running, time.time() + 10, SECONDS)
         assert "is restarted: its task 0 published no status for" in " ".join(running.said().split())
-        assert not stopped.is_running()
+        eventually("the task that stood still is gone", lambda: not stopped.is_running())
         running.terminate()
         assert running.wait(SECONDS) == 0, running.said()
         last = Replicator(scene.file, tmp_path, "--until-caught-up")
