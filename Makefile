@@ -11,7 +11,7 @@ WITHOUT := --numprocesses 6 -m 'not spark and not long'
 # Tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo quick test test-long checks lint types imports read unit bench lock release image clean
+.PHONY: install demo quick test test-long checks lint types imports read unit bench lock release image site clean
 
 install: $(READY)
 
@@ -71,6 +71,10 @@ release: $(READY)
 # From what is committed, by podman; docs/deploy/image.md has other engines and bases.
 image: $(READY)
 	$(BIN)/python -m release image
+
+# The documentation as a site, in build/site/site.
+site: $(READY)
+	$(BIN)/python -m release site
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache

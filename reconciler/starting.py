@@ -11,6 +11,7 @@ VERBOSE = "ANABRANCH_VERBOSE"
 ALL_ROOMS = "all"
 TREE = "reconciler"
 """The logger above all of ours."""
+_OF_FORMATS = ("rfc3987_syntax", "isoduration", "rfc3986_validator")
 # The loggers whose level `set_log_levels` has set.
 _set: list[logging.Logger] = []
 
@@ -18,10 +19,11 @@ _set: list[logging.Logger] = []
 def start_lightly() -> None:
     """Leave out of this process what takes long to import and is not needed.
 
-    jsonschema imports what checks formats, of which our schemas have none. One such package, which other programs may
-    have brought into the environment, takes more than a second of CPU time.
+    jsonschema imports what checks formats, of which our schemas have none, where other programs have brought that into
+    the environment. One such package takes more than a second of CPU time.
     """
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    for name in _OF_FORMATS:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
 def set_log_levels(verbose: str | None) -> None:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from reconciler.model.base.errors import Problem
-from reconciler.model.declared.topology import Topology
 from reconciler.operate.reporter import Emphasis, Reporter
 from reconciler.operate.targets import InvalidArgument
 
 if TYPE_CHECKING:
     from reconciler.cli.log import EventLog
+    from reconciler.model.declared.topology import Topology
     from reconciler.report.text.line import Line, Terminal
 
 # The log that is open, if one is.

@@ -12,7 +12,7 @@ import typer
 from reconciler.cli.common import default_files, print_problems, stdout_console
 from reconciler.cli.completing import error_codes
 from reconciler.cli.formats import FORMAT, CommandsFormat, as_written, print_json
-from reconciler.cli.shared_options import OneFlow
+from reconciler.cli.shared_options import OneFlow, declared_flow
 from reconciler.model.declared.fields import Field
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
@@ -67,10 +67,8 @@ def explain(
         _print_codes(wanted, output)
         return
     topology, fields = _loaded(files or default_files())
-    names = [one.name for one in topology.flows]
-    if flow is not None and flow not in names:
-        message = f"no flow {flow} is declared; there are {', '.join(names)}"
-        raise typer.BadParameter(message, param_hint="--flow")
+    if flow is not None:
+        declared_flow(topology, flow)
     if output == "commands" and not acls:
         message = "commands are there for --acls alone"
         raise typer.BadParameter(message, param_hint="--format")

@@ -13,6 +13,7 @@ from reconciler.cli.common import TERMINAL, Files, ask, load_topology, print_pro
 from reconciler.cli.completing import flow_names
 from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
 from reconciler.cli.offsets.options import OnlyForward, check_patterns
+from reconciler.cli.shared_options import declared_flow
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
@@ -201,10 +202,7 @@ def chosen_flow(topology: Topology, name: str) -> Flow:
     Raises:
         typer.BadParameter: there is none, or it is not enabled.
     """
-    found = next((one for one in topology.flows if one.name == name), None)
-    if found is None:
-        message = f"no flow {name} is declared; there are {', '.join(one.name for one in topology.flows) or 'none'}"
-        raise typer.BadParameter(message, param_hint="--flow")
+    found = declared_flow(topology, name)
     if not found.enabled:
         message = f"flow {name} is not enabled: it copies nothing"
         raise typer.BadParameter(message, param_hint="--flow")

@@ -15,8 +15,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Declare": {
         "init": "Write a first topology file",
         "validate": "Check topology files, show all problems",
+        "fmt": "Write topology files in one style",
         "graph": "Draw clusters and flows",
         "explain": "Show what counts, and what a code means",
+        "ci": "Write pipelines for GitHub or GitLab",
         "schema": "Print a JSON Schema for editors",
     },
     "Change": {
@@ -38,6 +40,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Look": {
         "status": "Show whether flows run, and how fast",
         "lag": "List partitions, the worst first",
+        "flows": "List the flows of the files",
+        "topics": "List what is copied, the worst first",
+        "groups": "List groups that are taken along",
+        "describe": "Show all about one flow or topic",
         "deployments": "Show what this machine runs",
         "render": "Write manifests of Kubernetes",
         "metrics": "Serve metrics for Prometheus",
@@ -63,13 +69,27 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 """By group and command the summary, of 45 letters at most."""
 
-OF_OFFSETS = {
-    "read": "Print committed offsets",
-    "write": "Move one group, or one flow's position",
-    "export": "Write offsets to a file",
-    "import": "Write the offsets of a file",
-    "translate": "Show where an offset stands elsewhere",
+BELOW: Mapping[str, Mapping[str, str]] = {
+    "ci": {
+        "init": "Write pipelines that plan and apply",
+    },
+    "describe": {
+        "flow": "Show one flow",
+        "topic": "Show one topic in all flows",
+    },
+    "offsets": {
+        "read": "Print committed offsets",
+        "write": "Move one group, or one flow's position",
+        "export": "Write offsets to a file",
+        "import": "Write the offsets of a file",
+        "translate": "Show where an offset stands elsewhere",
+    },
+    "sandbox": {
+        "up": "Start clusters that stay",
+        "down": "Take them down, with all they hold",
+    },
 }
+"""Likewise by command the summaries of what is below it."""
 
 _PLAIN = {"<str>": "TEXT", "<path>": "PATH", "<float>": "NUMBER", "<int>": "NUMBER", "<float range>": "NUMBER"}
 _PLAIN |= {"<int range>": "NUMBER", "<list[Path]>": "PATH", "<list[str]>": "TEXT", "<list[int]>": "NUMBER"}
@@ -91,16 +111,11 @@ def settings() -> dict[str, Any]:
     return {"help_option_names": ["-h", "--help"], "max_content_width": shutil.get_terminal_size().columns}
 
 
-def readable(command: Any, summaries: Mapping[str, str] | None = None) -> Any:
-    """Return a command whose help, and that of all below it, reads well.
-
-    Args:
-        command: as typer has made it.
-        summaries: of the commands below it, by name.
-    """
+def readable(command: Any) -> Any:
+    """Return a command whose help, and that of all below it, reads well."""
     for name, below in getattr(command, "commands", {}).items():
-        below.short_help = (summaries or {}).get(name, below.short_help)
-        readable(below, OF_OFFSETS if name == "offsets" else None)
+        below.short_help = BELOW[command.name][name]
+        readable(below)
     for parameter in command.params:
         _simplify(parameter)
     return command

@@ -24,10 +24,10 @@ import reconciler
 from reconciler import starting
 from reconciler.cli import common
 from reconciler.model.base.errors import Problem
-from reconciler.model.declared.flow import Flow
-from reconciler.model.tasks.status import TaskStatus
 
 if TYPE_CHECKING:
+    from reconciler.model.declared.flow import Flow
+    from reconciler.model.tasks.status import TaskStatus
     from reconciler.report.status.live import Screen
     from reconciler.report.status.log import Event
     from reconciler.report.status.summary import FlowSummary

@@ -1,6 +1,6 @@
 """The frame of the command line: the typer application, and what becomes of errors.
 
-A command is one function in its own file; it gets its name in `COMMANDS`. Only this module turns errors into exit
+A command is one function in its own file; it gets its name in `commands`. Only this module turns errors into exit
 codes: 0 done, 1 error, 2 usage, and the `exit_code` of an `AnabranchError`.
 """
 
@@ -10,53 +10,20 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
-from reconciler import __version__, starting
-from reconciler.cli.adopt import adopt
-from reconciler.cli.apply import apply
-from reconciler.cli.common import as_usage, log_to, print_log, print_problems
-from reconciler.cli.deploy.deployments import deployments
-from reconciler.cli.deploy.render import render
-from reconciler.cli.destroy import destroy
-from reconciler.cli.doctor import doctor
-from reconciler.cli.drift import drift
-from reconciler.cli.events import events
-from reconciler.cli.explain import explain
-from reconciler.cli.failback import failback
-from reconciler.cli.failover import failover
+from reconciler import starting
+from reconciler.cli.commands import Commands
+from reconciler.cli.common import log_to, print_log, print_problems
 from reconciler.cli.formats import write_as_json
-from reconciler.cli.graph import graph
-from reconciler.cli.helping import GROUPS, Grouped, readable, settings
-from reconciler.cli.init import init
-from reconciler.cli.lag import lag
+from reconciler.cli.helping import Grouped, readable, settings
 from reconciler.cli.log import VERBOSE, begin_logging
-from reconciler.cli.metrics import metrics
-from reconciler.cli.migrate.connect_distributed import connect_distributed
-from reconciler.cli.migrate.connect_standalone import connect_standalone
-from reconciler.cli.migrate.convert import convert
-from reconciler.cli.migrate.mirror_maker1 import mirror_maker1
-from reconciler.cli.migrate.mirror_maker2 import mirror_maker2
-from reconciler.cli.migrate.release import release
-from reconciler.cli.offsets.commands import offsets
+from reconciler.cli.look.version import version as print_version
 from reconciler.cli.optional_values import with_values, with_verbose_first
-from reconciler.cli.plan import plan
-from reconciler.cli.reconcile import reconcile
-from reconciler.cli.replicate import replicate
-from reconciler.cli.schema import schema
-from reconciler.cli.serve import serve
-from reconciler.cli.status import status
-from reconciler.cli.steer.pause import pause
-from reconciler.cli.steer.restart import restart
-from reconciler.cli.steer.resume import resume
-from reconciler.cli.trying.demo import demo
-from reconciler.cli.trying.sandbox import sandbox
-from reconciler.cli.validate import validate
-from reconciler.cli.verify import verify
 from reconciler.model.base.errors import AnabranchError, Problem
 from reconciler.model.base.installed import lacking
 from reconciler.model.base.text import kept_in_lines, shown
@@ -64,48 +31,6 @@ from reconciler.state.journals import strangers
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
 
-
-def version() -> None:
-    """Print the version and end."""
-    typer.echo(f"anabranch {__version__}")
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "init": init,
-    "validate": validate,
-    "graph": graph,
-    "explain": explain,
-    "doctor": doctor,
-    "plan": plan,
-    "apply": apply,
-    "drift": drift,
-    "adopt": adopt,
-    "destroy": destroy,
-    "deployments": deployments,
-    "render": render,
-    "reconcile": reconcile,
-    "replicate": replicate,
-    "status": status,
-    "lag": lag,
-    "events": events,
-    "metrics": metrics,
-    "serve": serve,
-    "pause": pause,
-    "resume": resume,
-    "restart": restart,
-    "failover": failover,
-    "failback": failback,
-    "verify": verify,
-    "convert": convert,
-    "mirror-maker2": mirror_maker2,
-    "mirror-maker": mirror_maker1,
-    "connect-standalone": connect_standalone,
-    "connect-distributed": connect_distributed,
-    "release": release,
-    "schema": schema,
-    "demo": demo,
-    "version": version,
-}
 
 app = typer.Typer(
     name="anabranch",
@@ -116,15 +41,11 @@ app = typer.Typer(
     context_settings=settings(),
     cls=Grouped,
 )
-for _name, _command in COMMANDS.items():
-    app.command(_name)(as_usage(_command))
-app.add_typer(offsets, name="offsets")
-app.add_typer(sandbox, name="sandbox")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        version()
+        print_version()
         raise typer.Exit
 
 
@@ -148,6 +69,13 @@ def _options(
     begin_logging(verbose)
 
 
+def command_line() -> Any:
+    """Return the command line, whose commands are made when they are taken."""
+    made: Any = readable(get_command(app))
+    made.commands = Commands()
+    return made
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default the process's own; return the exit code."""
     _open_standard_streams()
@@ -158,9 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     leading = sum(one.startswith(VERBOSE) for one in given)
     told = [*given[:leading], *with_values(given[leading:])]
     try:
-        readable(get_command(app), {name: text for names in GROUPS.values() for name, text in names.items()}).main(
-            told, prog_name="anabranch", standalone_mode=True
-        )
+        command_line().main(told, prog_name="anabranch", standalone_mode=True)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except AnabranchError as error:

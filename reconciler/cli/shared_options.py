@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.completing import cluster_aliases, flow_names
+from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.removals import DELETION_KINDS, DeletionKind
 
 Clusters = Annotated[
@@ -50,6 +52,25 @@ AuditLogFile = Annotated[
     Path | None,
     typer.Option("--audit-log", metavar="FILE", help="Append actions and their callers, as JSON lines."),
 ]
+
+
+def declared_flow(topology: Topology, name: str, hint: str = "--flow") -> Flow:
+    """Return a flow by its name, enabled or not.
+
+    Args:
+        topology: what is declared.
+        name: of the flow.
+        hint: the option or argument that names it.
+
+    Raises:
+        typer.BadParameter: there is none; the message has those that there are.
+    """
+    found = next((flow for flow in topology.flows if flow.name == name), None)
+    if found is None:
+        message = f"no flow {name} is declared; there are {', '.join(flow.name for flow in topology.flows) or 'none'}"
+        raise typer.BadParameter(message, param_hint=hint)
+    return found
+
 
 _ALLOW_DELETE = "--allow-delete"
 # Longer numbers are no counts.

@@ -17,7 +17,7 @@ from reconciler.cli.common import Files, load_topology, print_problems, stderr_c
 from reconciler.cli.completing import flow_names
 from reconciler.cli.formats import FORMAT, PlanFormat, as_written, print_json
 from reconciler.cli.replicate import made_state_dir, not_made
-from reconciler.cli.shared_options import Clusters, Topics
+from reconciler.cli.shared_options import Clusters, Topics, declared_flow
 from reconciler.model.base.errors import Problem, Refused, Unreachable, together
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
@@ -174,11 +174,8 @@ def _end(found: Verification) -> None:
 
 
 def _chosen_flows(topology: Topology, targets: Sequence[str], names: Sequence[str] | None) -> tuple[Flow, ...]:
-    known = [one.name for one in topology.flows]
     for name in names or ():
-        if name not in known:
-            message = f"no flow {name} is declared; there are {', '.join(known)}"
-            raise typer.BadParameter(message, param_hint="--flow")
+        declared_flow(topology, name)
     flows = tuple(one for one in topology.flows_into(targets) if not names or one.name in names)
     if not flows:
         message = f"no enabled flow leads into {', '.join(targets) or 'any cluster'}"

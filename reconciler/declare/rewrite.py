@@ -13,6 +13,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
 
+_WIDTH = 120
+
 
 class _Readable(SafeRepresenter):
     """Writes texts of several lines as such, unless they have characters that YAML must escape."""
@@ -41,6 +43,23 @@ def yaml_text(value: object) -> str:
     return out.getvalue()
 
 
+def in_style(text: str) -> str:
+    """Return a topology's text with our indentation, and without blanks at ends of lines or two blank lines in a row.
+
+    Args:
+        text: of a file that `declare` reads; comments, order and quotes stay.
+    """
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = _WIDTH
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    out = io.StringIO()
+    yaml.dump(yaml.load(text), out)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    kept = [line for number, line in enumerate(lines) if line or (number and lines[number - 1])]
+    return "\n".join(kept).strip("\n") + "\n"
+
+
 def with_bootstraps(text: str, bootstraps: Mapping[str, str]) -> str:
     """Return a valid topology's `text` with other bootstrap addresses and without `security`.
 
@@ -50,7 +69,7 @@ def with_bootstraps(text: str, bootstraps: Mapping[str, str]) -> str:
     """
     yaml = YAML(typ="rt")
     yaml.preserve_quotes = True
-    yaml.width = 120
+    yaml.width = _WIDTH
     document = yaml.load(text)
     for alias, bootstrap in bootstraps.items():
         cluster = document["clusters"][alias]

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from confluent_kafka import Consumer
 
+from reconciler.declare.rewrite import in_style
 from reconciler.demo.orders import Shop
 from reconciler.demo.sandbox import GROUP, Sandbox, held, record
 from reconciler.demo.story import Story
@@ -46,7 +47,7 @@ def main(pattern: str, file: Path, *, with_mirror_maker: bool) -> None:
             story.start_clusters()
             shops = story.open_shops()
             with file.open("x", encoding="utf-8") as out:
-                out.write(story.file.read_text(encoding="utf-8"))
+                out.write(_to_edit(story.file.read_text(encoding="utf-8")))
             stack.enter_context(_reading(next(shop for shop in shops if _READ in shop.topics)))
             properties = file.with_name(f"{file.stem}.mm2.properties") if with_mirror_maker else None
             pid = 0
@@ -56,6 +57,11 @@ def main(pattern: str, file: Path, *, with_mirror_maker: bool) -> None:
             stack.callback(record().unlink, missing_ok=True)
             while True:
                 signal.pause()
+
+
+def _to_edit(text: str) -> str:
+    """Return the topology's text in our style, without the line that names a schema beside the examples."""
+    return in_style(text.partition("#\n")[2] if text.startswith("# yaml-language-server") else text)
 
 
 @contextlib.contextmanager

@@ -13,16 +13,17 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from reconciler.model.declared.topology import Topology
-from reconciler.operate.applying import EVERY_PLAN, Applied, Applying, ApplyOptions, Approval
-from reconciler.operate.drifting import DriftOptions, drift
-from reconciler.operate.planning import PlannedApply, PlanOptions, plan
-from reconciler.operate.reporter import SILENT, Reporter
-from reconciler.operate.targets import InvalidArgument
-from reconciler.operate.watching import StatusView, status
+if TYPE_CHECKING:
+    from reconciler.operate.applying import Applied, ApplyOptions, Approval
+    from reconciler.operate.drifting import DriftOptions, drift
+    from reconciler.operate.library import apply, load
+    from reconciler.operate.planning import PlannedApply, PlanOptions, plan
+    from reconciler.operate.reporter import Reporter
+    from reconciler.operate.targets import InvalidArgument
+    from reconciler.operate.watching import StatusView, status
 
 __all__ = [
     "Applied",
@@ -41,48 +42,22 @@ __all__ = [
     "status",
 ]
 
-_AS_DECLARED = ApplyOptions()
+# All of it takes a tenth of a second to import, and every command imports this room.
+_MODULES = {
+    "applying": ("Applied", "ApplyOptions", "Approval"),
+    "drifting": ("DriftOptions", "drift"),
+    "library": ("apply", "load"),
+    "planning": ("PlanOptions", "PlannedApply", "plan"),
+    "reporter": ("Reporter",),
+    "targets": ("InvalidArgument",),
+    "watching": ("StatusView", "status"),
+}
 
 
-def load(files: Iterable[str | Path], reporter: Reporter = SILENT) -> Topology:
-    """Return the one topology that some files declare; connects to nothing.
-
-    Args:
-        files: topology files; several are one topology.
-        reporter: receives warnings.
-
-    Raises:
-        DeclaredInputError: AB1xx, with every problem of every file.
-    """
-    # Reading YAML takes long to import.
-    from reconciler import declare
-
-    return declare.load(tuple(map(Path, files)), warn=lambda warning: reporter.warn((warning,)))
-
-
-def apply(
-    topology: Topology,
-    options: ApplyOptions = _AS_DECLARED,
-    approval: Approval = EVERY_PLAN,
-    reporter: Reporter = SILENT,
-) -> Applied:
-    """Make the target clusters what is declared, and put the declaration in force there.
-
-    Args:
-        topology: what is declared.
-        options: what is applied, and how.
-        approval: receives the plan before it is carried out, and may decline it by raising an exception.
-        reporter: receives progress and notices.
-
-    Returns:
-        The plan and what became of every step; `outcome.is_complete` is true where all of it was done. Failures of
-        single steps are in there, and are not raised.
-
-    Raises:
-        InvalidArgument: `clusters` or `target`, a name is unknown.
-        Locked: AB501, another apply is at work and did not end within `options.wait` seconds.
-        Refused: AB4xx, a guardrail stands in the way, or the clusters changed meanwhile (AB407).
-        Unreachable: AB310, some clusters do not answer.
-        EnvironmentFault: AB3xx, a cluster cannot be read or changed.
-    """
-    return Applying(topology, options, reporter).run(approval)
+def __getattr__(name: str) -> Any:
+    """Import what is taken from the room when it is taken."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    message = f"module {__name__} has no attribute {name}"
+    raise AttributeError(message)

@@ -60,12 +60,13 @@ def _at(cluster: Cluster, topology: str) -> Iterator[RecordedEvent]:
         kind, about = _ENDS.get(entry.digest, ("applied", f"digest {entry.digest}"))
         yield RecordedEvent(entry.since, cluster.alias, kind, about, entry.by)
     for one in history.overrides:
-        yield RecordedEvent(one.since, cluster.alias, "changed", f"flow {one.flow}", one.by)
+        yield RecordedEvent(one.since, cluster.alias, "changed", f"flow {one.flow}", one.by, one.flow)
     with closing(Failovers(cluster, topology, _TIMEOUT)) as failovers:
         for state in failovers.current().values():
-            yield RecordedEvent(state.since, cluster.alias, _PHASES[state.phase], f"flow {state.flow}", state.by)
+            kind, about = _PHASES[state.phase], f"flow {state.flow}"
+            yield RecordedEvent(state.since, cluster.alias, kind, about, state.by, state.flow)
     with closing(PauseRules(cluster, topology, _TIMEOUT)) as rules:
         for scope in (scope for scope, is_paused in rules.current().rules.items() if is_paused):
             if (written := rules.written(scope)) is not None:
                 about = str(scope) if scope.topic is None else f"{scope} of flow {scope.flow}"
-                yield RecordedEvent(written.since, cluster.alias, "paused", about, written.by)
+                yield RecordedEvent(written.since, cluster.alias, "paused", about, written.by, scope.flow)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from reconciler.model.base.text import shown
-from reconciler.model.declared.topology import Topology
-from reconciler.model.planning.steps import Notice
 from reconciler.operate.reporter import SILENT, Reporter
+
+if TYPE_CHECKING:
+    from reconciler.model.declared.topology import Topology
+    from reconciler.model.planning.steps import Notice
 
 _SHOWN = 3
 
@@ -101,6 +103,8 @@ def check_names(names: Sequence[str], known: Collection[str]) -> None:
     for name in names:
         if name in known:
             continue
+        from difflib import get_close_matches
+
         near = get_close_matches(name, sorted(known), n=_SHOWN, cutoff=0.6)
         meant = f"; did you mean {' or '.join(map(shown, near))}?" if near else ""
         message = f"no remote topic {name} is asked for, or ours, at these clusters{meant}"

@@ -99,11 +99,14 @@ def explained_text(told: Sequence[ExplainedFlow]) -> Lines:
         ]
         lines += aligned(("topic", "copy", "why"), rows, indent=2)
         if not flow["topics"]:
-            told_fields = [
-                (one["field"], _value(one), Line(one["place"] or "built in", style="dim")) for one in flow["fields"]
-            ]
-            lines += aligned(("field", "value", "from"), told_fields, indent=2)
+            lines += field_lines(flow["fields"], indent=2)
     return Lines(lines)
+
+
+def field_lines(fields: Sequence[ToldField], indent: int) -> list[Line]:
+    """Return fields of a flow as a table: the value that counts, and where it is written."""
+    rows = [(one["field"], _value(one), Line(one["place"] or "built in", style="dim")) for one in fields]
+    return aligned(("field", "value", "from"), rows, indent=indent)
 
 
 def _value(field: ToldField) -> str:

@@ -12,13 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
-from reconciler.model.tasks.status import PartitionState
 from reconciler.operate.planning import plan
 from reconciler.report.pictures.graph import graph_svg
 from reconciler.report.plan.drift import drift_json
 from reconciler.report.plan.to_json import plan_json
+from reconciler.report.status.groups import groups_json
 from reconciler.report.status.lag import lag_rows
 from reconciler.report.status.to_json import lag_json
+from reconciler.report.status.topics import topic_rows
 from reconciler.service.context import Context, Operator, Reader, ServiceContext
 from reconciler.service.failures import RequestFailed, answers
 from reconciler.service.readiness import readiness
@@ -118,23 +119,7 @@ def get_flow(flow: FlowName, context: Context, _: Reader) -> Response:
 def get_topics(flow: FlowName, context: Context, _: Reader) -> Response:
     """Return the topics of a flow, those that are furthest behind first."""
     context.summary(flow)
-    return context.answer(("topics", flow), lambda: _topics(context, flow))
-
-
-def _topics(context: ServiceContext, flow: str) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for one in context.summary(flow).partitions:
-        names = {"topic": one.topic, "remote": one.remote}
-        topic = found.setdefault(
-            one.topic, {**names, "partitions": 0, "lag": 0, "lagSeconds": 0.0, "parked": 0, "paused": 0}
-        )
-        topic["partitions"] += 1
-        topic["parked"] += one.state is PartitionState.PARKED
-        topic["paused"] += one.state is PartitionState.PAUSED
-        # The sum of what is known would pass for all of it.
-        topic["lag"] = None if topic["lag"] is None or one.lag is None else topic["lag"] + one.lag
-        topic["lagSeconds"] = max(topic["lagSeconds"], one.metrics.lag_seconds or 0.0)
-    return sorted(found.values(), key=lambda one: (one["lag"] is not None, -(one["lag"] or 0), one["topic"]))
+    return context.answer(("topics", flow), lambda: [row.to_json() for row in topic_rows([context.summary(flow)])])
 
 
 @router.get("/flows/{flow}/partitions", responses=answers(404))
@@ -177,20 +162,7 @@ def get_groups(flow: FlowName, context: Context, _: Reader) -> dict[str, Any]:
     """Return the groups that a flow takes along: seconds since their positions were synced, or why they are not."""
     context.summary(flow)
     view = context.reading().view
-    last = view.last_looks.get(flow)
-    return {
-        "taken": bool(context.flow(flow).groups.include),
-        "silentSeconds": None if last is None else max(0.0, view.now - last.time),
-        "count": None if last is None else last.groups,
-        "groups": [
-            {
-                "group": one.name,
-                "ageSeconds": max(0.0, view.now - one.time) if one.time else None,
-                "code": one.code or None,
-            }
-            for one in (last.by_group if last else ())
-        ],
-    }
+    return groups_json(context.flow(flow), view.last_looks, view.now)
 
 
 @router.get("/flows/{flow}/readiness", responses=answers(404))

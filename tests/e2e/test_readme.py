@@ -1,4 +1,4 @@
-"""What the README tells users to type, typed: its file, its commands in their order, on real clusters."""
+"""What pages have users type, typed: a file, commands in their order and a program, on real clusters."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+BY_HAND = (ROOT / "docs" / "first-topology.md").read_text(encoding="utf-8")
+RUNNING = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 LIMIT_SECONDS = 600
 # What the program shows of records that came in after the first 500: partition, offsets, records, latency.
 ROW = re.compile(r"us-east\.users\| +[012]\| +16[67]\| +\d+\| +\d+\| +\d+\|")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def test_its_commands_do_what_it_says(make_clusters: MakeClusters, tmp_path: Path) -> None:
+def test_commands_and_a_program_do_what_their_pages_say(make_clusters: MakeClusters, tmp_path: Path) -> None:
     east, west = make_clusters("us-east", "eu-west")
-    (declaration,) = blocks("yaml")
+    (declaration,) = blocks(BY_HAND, "yaml")
     addresses = {"us-east": east.bootstrap, "eu-west": west.bootstrap}
     (tmp_path / "payments.yaml").write_text(with_bootstraps(declaration, addresses))
     for cluster in (east, west):
@@ -47,7 +49,7 @@ def test_its_commands_do_what_it_says(make_clusters: MakeClusters, tmp_path: Pat
             traffic.start()
             traffic.finish()
     said: dict[str, str] = {}
-    (commands,) = blocks("sh")
+    (commands,) = blocks(BY_HAND, "sh")
     for line in commands.splitlines():
         name, *arguments = shlex.split(line)
         ended = subprocess.run(
@@ -81,7 +83,7 @@ def test_its_commands_do_what_it_says(make_clusters: MakeClusters, tmp_path: Pat
 
 def _run_its_program(folder: Path, east: EmbeddedCluster, west: EmbeddedCluster) -> None:
     """Run the PySpark program until it has shown the copying of records that come in meanwhile."""
-    (program,) = blocks("python")
+    (program,) = blocks(RUNNING, "python")
     (folder / "program.py").write_text(program)
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     traffic = Traffic(east, "users", 3, records=300, backlog=300)
@@ -113,7 +115,7 @@ def _is_copied(east: EmbeddedCluster, west: EmbeddedCluster, records: int) -> bo
     return found.is_identical and found.records == records
 
 
-def test_its_make_targets_and_links_exist() -> None:
+def test_the_make_targets_and_links_of_the_readme_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^make ([a-z-]+)$", README, re.MULTILINE)
     assert targets

@@ -12,7 +12,6 @@ from reconciler.cli.completing import flow_names
 from reconciler.cli.formats import FORMAT, TableFormat, TextOrData, as_written
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
-from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.model.recorded.failover import FailedOver
 
@@ -145,16 +144,3 @@ def declared_cluster(topology: Topology, alias: str) -> Cluster:
         message = f"no cluster {alias} is declared; there are {', '.join(topology.aliases)}"
         raise typer.BadParameter(message, param_hint="--cluster")
     return topology.clusters[alias]
-
-
-def declared_flow(topology: Topology, name: str) -> Flow:
-    """Return a flow by its name, enabled or not.
-
-    Raises:
-        typer.BadParameter: there is none.
-    """
-    found = next((flow for flow in topology.flows if flow.name == name), None)
-    if found is None:
-        message = f"no flow {name} is declared; there are {', '.join(flow.name for flow in topology.flows) or 'none'}"
-        raise typer.BadParameter(message, param_hint="--flow")
-    return found

@@ -20,11 +20,11 @@ from reconciler.cli.offsets.options import (
     TopicNames,
     check_patterns,
     declared_cluster,
-    declared_flow,
     is_named,
     tell_cut,
     warn_of_idle,
 )
+from reconciler.cli.shared_options import declared_flow
 from reconciler.model.base.errors import DeclaredInputError, Problem
 from reconciler.model.base.text import json_text
 from reconciler.model.declared.cluster import Cluster

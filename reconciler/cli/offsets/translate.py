@@ -14,7 +14,8 @@ import typer
 from reconciler.cli.common import Files, load_topology, stdout_console
 from reconciler.cli.completing import flow_names
 from reconciler.cli.formats import print_json
-from reconciler.cli.offsets.options import SourceLost, TableOutput, declared_flow, tell_cut
+from reconciler.cli.offsets.options import SourceLost, TableOutput, tell_cut
+from reconciler.cli.shared_options import declared_flow
 from reconciler.model.base.errors import DeclaredInputError, Problem
 from reconciler.model.base.text import from_cell
 from reconciler.model.offsets.translation import Question, Way

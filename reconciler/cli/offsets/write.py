@@ -24,8 +24,8 @@ from reconciler.cli.offsets.options import (
     Output,
     Yes,
     declared_cluster,
-    declared_flow,
 )
+from reconciler.cli.shared_options import declared_flow
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, Refused
 from reconciler.model.declared.topology import Topology
 

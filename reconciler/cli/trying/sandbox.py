@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 sandbox = typer.Typer(
     help="Keep clusters with orders coming in on this machine, to try everything on.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings=settings(),

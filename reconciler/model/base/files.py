@@ -198,6 +198,18 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a file of the user anew as a whole, with the rights that it has; of a link, what it leads to.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = path.resolve()
+    with beside(path) as file:
+        os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+        file.write(text)
+
+
 @contextlib.contextmanager
 def beside(path: Path) -> Iterator[IO[str]]:
     """Give a file to write to that takes the place of `path` at the end, unless the block fails.

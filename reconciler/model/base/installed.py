@@ -6,7 +6,6 @@ Files name entry points, never modules: only what is installed can run, therefor
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -60,6 +59,9 @@ def load(group: str, name: str, what: str) -> Callable[..., Any]:
     Raises:
         NotInstalled: there is none or several, it cannot be imported, or is no class.
     """
+    # Of what few files name, and what takes long to import.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
     found = {point.value: point for point in entry_points(group=group, name=name)}
     if not found:
         known = sorted({point.name for point in entry_points(group=group)})

@@ -19,6 +19,7 @@ class RecordedEvent:
         kind: what.
         about: the digest that was put in force, the flow, or what of it.
         by: the user.
+        flow: which it is about; empty where it is about all of that target.
     """
 
     time: float
@@ -26,3 +27,4 @@ class RecordedEvent:
     kind: EventKind
     about: str
     by: str
+    flow: str = ""

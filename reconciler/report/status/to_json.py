@@ -62,6 +62,11 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
     }
 
 
+def without_partitions(summary: FlowSummary) -> dict[str, Any]:
+    """Return a flow's figures as JSON types, as `status_json` has them, without its partitions."""
+    return {name: value for name, value in _flow(summary).items() if name != "partitions"}
+
+
 def _failed_over(summary: FlowSummary) -> dict[str, Any] | None:
     if not summary.is_failed_over:
         return None

@@ -29,7 +29,7 @@ from reconciler.cli import main as command_line
 from tests.support.commands.trees import kill_tree
 
 # The rooms that commands load when they are called; Spark and Pulumi are not among them.
-ROOMS = ("declare", "model", "observe", "plan", "provision", "report", "state")
+ROOMS = ("cli", "declare", "model", "observe", "plan", "provision", "report", "state")
 _LARGEST = 1 << 20
 
 

@@ -8,7 +8,6 @@ from itertools import count
 
 import pytest
 
-from reconciler.model.base import installed
 from reconciler.model.policies import custom
 
 
@@ -98,4 +97,4 @@ def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     )
     for forget in caches:
         forget()
-    monkeypatch.setattr(installed, "entry_points", entry_points)
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)

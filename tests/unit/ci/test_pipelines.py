@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from gitops.github import WORKFLOW
 from gitops.gitlab import JOB
 from reconciler.model.connection.hosts import VARIABLE
+from reconciler.operate.pipelines import write_pipelines
 from tests.support.ci.forge_github import GitHubDouble
 from tests.support.ci.forges import ForgeDouble, Pull
 from tests.support.ci.gitops import ROOT, SCRIPTS, Ended, Job
@@ -345,10 +346,8 @@ def test_what_the_guide_says_to_type_puts_everything_in_its_place(tmp_path: Path
         copied = {path.name for path in (tmp_path / "ci" / folder).iterdir() if path.is_file()}
         assert copied == {path.name for path in (ROOT / "ci" / folder).iterdir() if path.is_file()}
     assert not list((tmp_path / "ci").rglob("__pycache__"))
-    (include,) = re.findall(r"^```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
-    (tmp_path / "gitlab.yml").write_text(include)
-    assert valid(tmp_path / "gitlab.yml", "vendor.gitlab-ci")
-    assert (tmp_path / YAML(typ="safe").load(include)["include"][0]["local"]).is_file()
+    write_pipelines(tmp_path, "gitlab")
+    assert valid(tmp_path / ".gitlab-ci.yml", "vendor.gitlab-ci")
 
 
 def test_links_of_the_guide_lead_somewhere() -> None:

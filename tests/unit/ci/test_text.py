@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt  # rich brings it
 
 from gitops.text import LIMIT, Outcome, drift_body, fit, logged, marker, plan_comment, shown
-from tests.support.commands.hostile import KINDS, named
+from tests.support.hostile.names import KINDS, named
 
 SUMMARY = "### payments: 4000 to add, 0 to change, 0 to delete"
 WHERE = "[the run's artifacts](https://github.example/acme/streams/actions/runs/77)"

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from typer.main import get_command
 
-from reconciler.cli.helping import GROUPS, OF_OFFSETS
-from reconciler.cli.main import COMMANDS, app, main
-from reconciler.cli.offsets import commands as offsets
+from reconciler.cli.commands import MODULES
+from reconciler.cli.helping import BELOW, GROUPS
+from reconciler.cli.main import command_line, main
 from reconciler.declare.rewrite import yaml_text
 
 SUMMARIES = {name: summary for names in GROUPS.values() for name, summary in names.items()}
@@ -28,7 +27,7 @@ flows: [{name: east-west, from: east, to: west}]
 """
 # Those that read topology files, as their usage says.
 OF_CONNECT = {"connect-distributed", "connect-standalone"}
-OWN = OF_CONNECT | {"mirror-maker", "mirror-maker2", "init", "schema", "demo", "sandbox", "version", "explain"}
+OWN = OF_CONNECT | {"mirror-maker", "mirror-maker2", "init", "schema", "demo", "sandbox", "version", "explain", "ci"}
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +43,7 @@ def walked(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
         yield from walked(below, (*path, name))
 
 
-ALL = dict(walked(get_command(app)))
+ALL = dict(walked(command_line()))
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -54,10 +53,11 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 def test_every_command_is_in_one_group_with_a_summary_that_fits() -> None:
-    assert sorted(SUMMARIES) == sorted([*COMMANDS, "offsets", "sandbox"])
+    assert sorted(SUMMARIES) == sorted(MODULES)
     assert sum(map(len, GROUPS.values())) == len(SUMMARIES)
-    assert sorted(OF_OFFSETS) == sorted(offsets.COMMANDS)
-    assert [one for one in [*SUMMARIES.values(), *OF_OFFSETS.values()] if len(one) > LONGEST] == []
+    assert {(name, one) for name, below in BELOW.items() for one in below} == {path for path in ALL if path[1:]}
+    every = [*SUMMARIES.values(), *(one for below in BELOW.values() for one in below.values())]
+    assert [one for one in every if len(one) > LONGEST] == []
 
 
 @pytest.mark.parametrize("columns", ["80", "200"])
@@ -70,11 +70,12 @@ def test_nothing_is_cut_off(columns: str, capsys: pytest.CaptureFixture[str], mo
         assert f"\n{group}:\n" in out
         for name, summary in names.items():
             assert re.search(rf"^  {name} +{re.escape(summary)}$", out, re.MULTILINE), name
-    _, out, _ = said(capsys, "offsets", "--help")
-    assert all(re.search(rf"^  {name} +{re.escape(one)}$", out, re.MULTILINE) for name, one in OF_OFFSETS.items())
+    for name, below in BELOW.items():
+        _, out, _ = said(capsys, name, "--help")
+        assert all(re.search(rf"^  {one} +{re.escape(summary)}$", out, re.MULTILINE) for one, summary in below.items())
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if path != ("offsets",)], ids=" ".join)
+@pytest.mark.parametrize("path", [path for path in ALL if path[0] not in BELOW or path[1:]], ids=" ".join)
 def test_values_have_plain_words(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, *path, "--help")
     assert code == 0
@@ -104,7 +105,7 @@ def test_files_are_those_of_the_folder_or_of_the_variable(
 def test_every_command_that_takes_files_takes_them_so() -> None:
     for path, command in ALL.items():
         files = [one for one in command.params if one.name == "files"]
-        if path[0] in OWN or path == ("offsets",):
+        if path[0] in OWN or path in {(name,) for name in BELOW}:
             continue
         assert [one.required for one in files] == [False], path
 

@@ -28,7 +28,7 @@ flows:
 def completed(folder: Path, line: str, word: int) -> list[str]:
     """Return what bash would offer for the word of this number, asked as its completion script asks."""
     asked = {"_ANABRANCH_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(word)}
-    code = "import sys; from reconciler.cli.main import app; sys.argv = ['anabranch']; app(prog_name='anabranch')"
+    code = "import sys; from reconciler.cli.main import main; sys.argv = ['anabranch']; sys.exit(main())"
     ended = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **asked, "NO_COLOR": "1"},
@@ -46,7 +46,7 @@ def completed(folder: Path, line: str, word: int) -> list[str]:
         ("anabranch lag broken.yaml --flow ", 4, []),
         ("anabranch plan --clusters ", 3, ["eu-west", "us-east"]),
         ("anabranch plan --clusters eu-west,u", 3, ["eu-west,us-east"]),
-        ("anabranch explain AB45", 2, ["AB450", "AB451", "AB452", "AB453", "AB454", "AB455", "AB456"]),
+        ("anabranch explain AB45", 2, ["AB450", "AB451", "AB452", "AB453", "AB454", "AB455", "AB456", "AB457"]),
     ],
 )
 def test_names_and_codes_are_completed(tmp_path: Path, line: str, word: int, expected: list[str]) -> None:

@@ -334,6 +334,19 @@ def test_commands_that_only_read_files_import_no_heavy_room() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_what_needs_no_command_imports_none(argument: str) -> None:
+    code = (
+        "import sys; from reconciler.cli.main import main; main([sys.argv[1]]); "
+        "print([name for name in sys.modules if name.startswith(('reconciler.declare', 'reconciler.plan', 'rich', "
+        "'reconciler.model.declared', 'reconciler.observe', 'reconciler.cli.look.status', 'ruamel', 'jsonschema'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, argument], cwd=ROOT, capture_output=True, encoding="utf-8", check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("command", [["plan"], ["apply", "--yes"], ["destroy", "--yes"], ["drift"], ["adopt", "--yes"]])
 @pytest.mark.parametrize("named", ["", " ", ","])
 def test_clusters_that_name_none_are_a_mistake_and_not_nothing_to_do(

@@ -102,7 +102,7 @@ class World:
         monkeypatch.setattr("reconciler.state.declarations.Declarations", NothingInForce)
         monkeypatch.setattr("reconciler.state.failovers.Failovers", NothingFailedOver)
         monkeypatch.setattr("reconciler.observe.reach.unreachable_among", self._failures)
-        monkeypatch.setattr("reconciler.cli.watching.time.sleep", self._sleep)
+        monkeypatch.setattr("reconciler.cli.look.watching.time.sleep", self._sleep)
 
     def _failures(self, clusters: Sequence[Cluster]) -> dict[str, AnabranchError]:
         return {one.alias: unreachable(one, "gone") for one in clusters if one.alias in self.down}

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from reconciler.cli.main import app
+from reconciler.cli.main import command_line
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted(
@@ -57,7 +56,7 @@ def test_links_lead_to_pages_and_headings(name: str) -> None:
 
 @cache
 def top() -> Any:
-    return get_command(app)
+    return command_line()
 
 
 def options_of(command: Any) -> set[str]:

@@ -36,12 +36,14 @@ from reconciler.report.plan.file import read_plan, write_plan
 from reconciler.report.plan.to_json import plan_json
 from reconciler.report.text.line import Lines, Terminal
 from reconciler.report.verify_progress import VerifyProgress
-from tests.support.commands.hostile import KINDS, PLAIN, named
-from tests.support.commands.hostile_printers import PRINTERS, Printer, granted, plan, problem
+from tests.support.hostile.names import KINDS, PLAIN, named
+from tests.support.hostile.printers import PRINTERS, Printer
+from tests.support.hostile.values import granted, plan, problem
 
 # What no printer is: helpers whose words all come out of one, and our own reference of codes.
 HELPERS = {
     *("acls.granted", "clients.clients_told", "text.columns.aligned", "explain.explained", "status.lag.lag_rows"),
+    *("explain.field_lines", "status.to_json.without_partitions", "status.topics.topic_rows", "describe.topics_of"),
     *("error_codes.is_like_a_code", "error_codes.entries", "error_codes.entry_text"),
     *("error_codes.codes_text", "plan.drift.summary", "verify.summary", "offsets.moved_line", "plan.outcome.task"),
     *(

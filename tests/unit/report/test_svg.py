@@ -286,7 +286,9 @@ def test_a_topology_without_flows_and_one_with_a_lone_cluster() -> None:
 
 
 def test_the_picture_in_the_readme_is_of_its_file(tmp_path: Path) -> None:
-    (declaration,) = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    (declaration,) = re.findall(
+        r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "first-topology.md").read_text(), re.MULTILINE | re.DOTALL
+    )
     (tmp_path / "payments.yaml").write_text(declaration)
     drawn = graph_svg(declare.load([tmp_path / "payments.yaml"]))
     assert (ROOT / "docs" / "pictures" / "payments.svg").read_text(encoding="utf-8") == drawn

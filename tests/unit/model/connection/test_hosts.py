@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.main import COMMANDS, main
+from reconciler.cli.commands import MODULES
+from reconciler.cli.helping import BELOW
+from reconciler.cli.main import main
 from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.connection import hosts
 from reconciler.model.connection.references import Reference
@@ -186,6 +188,8 @@ OFFLINE = {
     "demo",
     "deployments",
     "explain",
+    "flows",
+    "fmt",
     "graph",
     "init",
     "render",
@@ -200,6 +204,8 @@ AGREED = [*FLOW, "--yes"]
 LINES = {
     "adopt": ["--yes"],
     "apply": ["--yes", "--provisioner", "direct"],
+    "describe flow a-b": [],
+    "describe topic x": [],
     "destroy": ["--yes"],
     "failback": AGREED,
     "failover": AGREED,
@@ -212,7 +218,7 @@ LINES = {
     "replicate": UNTIL,
     "serve": ["--listen", "127.0.0.1:0"],
 }
-CONNECTING = sorted(({*COMMANDS} - OFFLINE - OF_OTHERS) | {name for name in LINES if name.startswith("offsets")})
+CONNECTING = sorted(({*MODULES} - {*BELOW} - OFFLINE - OF_OTHERS) | {name for name in LINES if " " in name})
 
 
 @pytest.mark.usefixtures("only_example")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import typer
 
 from reconciler.cli.common import Files, load_topology
 from reconciler.cli.formats import FORMAT, TextOrData, as_written
-from reconciler.cli.shared_options import Clusters, OneFlow
-from reconciler.cli.watching import Show, Watch, tell
+from reconciler.cli.look.watching import Show, Watch, starting, tell
+from reconciler.cli.shared_options import Clusters, OneFlow, declared_flow
 from reconciler.operate.targets import chosen_targets
 from reconciler.operate.watching import Lookout, StatusView
 
@@ -32,12 +31,9 @@ def lag(
     from reconciler.report.status.to_json import lag_json
 
     topology = load_topology(files)
-    names = [one.name for one in topology.flows]
-    if flow is not None and flow not in names:
-        message = f"no flow {flow} is declared; there are {', '.join(names)}"
-        raise typer.BadParameter(message, param_hint="--flow")
-
-    start = shlex.join(["anabranch", "replicate", *map(str, files)])
+    if flow is not None:
+        declared_flow(topology, flow)
+    start = starting(files)
 
     def rows(look: StatusView) -> list[LagRow]:
         return lag_rows([one for one in look.flows if flow in (None, one.name)], look.statuses, look.now, topic)

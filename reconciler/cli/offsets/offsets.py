@@ -22,6 +22,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 offsets = typer.Typer(
     help="Read and move what consumer groups have committed, and where flows stand.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings=settings(),

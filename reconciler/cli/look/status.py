@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import typer
 
 from reconciler.cli.common import Files, load_topology
 from reconciler.cli.formats import FORMAT, TextOrData, as_written
+from reconciler.cli.look.watching import Show, Watch, starting, tell
 from reconciler.cli.shared_options import Clusters
-from reconciler.cli.watching import Show, Watch, tell
 from reconciler.operate.watching import status_lookout
 
 
@@ -28,7 +27,7 @@ def status(
     from reconciler.report.status.to_json import status_json
 
     topology = load_topology(files)
-    start = shlex.join(["anabranch", "replicate", *map(str, files)])
+    start = starting(files)
     show = Show(
         lines=lambda look: status_lines(look.summaries(), whole=partitions, start=start),
         value=lambda look: status_json(look.summaries(), look.now, sorted(look.failures)),

@@ -1,11 +1,13 @@
-"""What `status` and `lag` share: showing the status once or again and again, and `--watch [SECONDS]`."""
+"""What the commands share that show the status: once or again and again, `--watch [SECONDS]`, and which flow."""
 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,6 +36,11 @@ Watch = Annotated[
         help=f"Look again every so many seconds ({WATCH_SECONDS:g} when none are given), until Ctrl-C.",
     ),
 ]
+
+
+def starting(files: Iterable[Path]) -> str:
+    """Return the command that runs the flows of `files`."""
+    return shlex.join(["anabranch", "replicate", *map(str, files)])
 
 
 @dataclass(frozen=True)

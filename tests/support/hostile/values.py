@@ -1,19 +1,18 @@
-"""Every printer of `reconciler.report`, each with values in which all that others may choose is one name."""
+"""Values for printers, in which all that others may choose is one name."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 from reconciler.model.acls.binding import Binding
 from reconciler.model.acls.requirements import Acl, ResourcePattern
 from reconciler.model.base.errors import Problem
 from reconciler.model.declared.flow import Flow
+from reconciler.model.declared.groups import GroupRules, LastLook, SyncedGroup
 from reconciler.model.declared.topology import Topology
 from reconciler.model.names.selection import Selection
-from reconciler.model.offsets.committed import Committed, LogBounds, Move, MovedOffset, Position
+from reconciler.model.offsets.committed import Committed, LogBounds, Move, Position
 from reconciler.model.offsets.translation import Question, Translated
 from reconciler.model.offsets.verification import Compared, Counts, Difference, Findings, Verification
 from reconciler.model.planning.changes import Change, FieldChange, StoppedTopic
@@ -60,40 +59,18 @@ from reconciler.model.recorded.failover import (
 )
 from reconciler.model.recorded.pauses import Pauses, PauseScope
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.report import acls, clients, deployments, explain, failover, health, offsets, translation, verify
-from reconciler.report.pictures import graph
-from reconciler.report.plan import drift
-from reconciler.report.plan import outcome as outcome_text
-from reconciler.report.plan import to_json as plan_json
-from reconciler.report.plan import to_markdown as plan_markdown
-from reconciler.report.plan import to_picture as plan_picture
-from reconciler.report.plan import to_text as plan_text
-from reconciler.report.status import events as on_record
-from reconciler.report.status import lag, live, log
+from reconciler.report import (
+    acls,
+    clients,
+    describe,
+    explain,
+    translation,
+)
+from reconciler.report.status import lag, log, topics
 from reconciler.report.status import summary as status
-from reconciler.report.status import to_json as status_json
 from tests.unit.plan.facts import topology
 
-Shape = Literal["text", "markdown", "json", "csv", "svg", "mermaid", "shell"]
 NOW = 1_000.0
-
-
-@dataclass(frozen=True)
-class Printer:
-    """A printer.
-
-    Attributes:
-        function: of which function it is.
-        shape: what it gives: `text` is for a terminal.
-        call: gives what it makes of values with a name in them.
-    """
-
-    function: Callable[..., Any]
-    shape: Shape
-    call: Callable[[str], Any]
-
-    def __str__(self) -> str:
-        return f"{self.function.__module__.removeprefix('reconciler.report.')}.{self.function.__name__}"
 
 
 def declared(name: str) -> Topology:
@@ -297,69 +274,23 @@ def recalled(name: str) -> list[RecordedEvent]:
     return [RecordedEvent(NOW, name, "changed", name, name)]
 
 
-def _all(*found: Iterable[Any]) -> list[Any]:
-    return [one for some in found for one in some]
+def synced(name: str) -> dict[str, LastLook | None]:
+    return {name: LastLook(NOW, 2, (SyncedGroup(name, NOW), SyncedGroup(name, 0.0, "AB621")))}
 
 
-PRINTERS = (
-    Printer(acls.acls_text, "text", lambda n: acls.acls_text(granted(n))),
-    Printer(acls.acls_json, "json", lambda n: acls.acls_json(granted(n))),
-    Printer(acls.acls_commands, "shell", lambda n: acls.acls_commands(granted(n))),
-    Printer(clients.clients_text, "text", lambda n: clients.clients_text(settings(n))),
-    Printer(deployments.processes_text, "text", lambda n: deployments.processes_text(n, deployed(n)).renderables),
-    Printer(deployments.processes_json, "json", lambda n: deployments.processes_json(n, deployed(n))),
-    Printer(drift.drift_text, "text", lambda n: drift.drift_text(drifted(n))),
-    Printer(drift.drift_markdown, "markdown", lambda n: drift.drift_markdown(drifted(n))),
-    Printer(drift.drift_json, "json", lambda n: drift.drift_json(drifted(n))),
-    Printer(on_record.event_lines, "text", lambda n: on_record.event_lines(recalled(n))),
-    Printer(on_record.events_json, "json", lambda n: on_record.events_json(recalled(n), [problem(n)])),
-    Printer(explain.explained_text, "text", lambda n: explain.explained_text(fates(n))),
-    Printer(failover.failover_lines, "text", lambda n: failover.failover_lines(crossing(n))),
-    Printer(failover.failback_lines, "text", lambda n: failover.failback_lines(returning(n))),
-    Printer(failover.groups_lines, "text", lambda n: failover.groups_lines(crossing(n).groups, n, n)),
-    Printer(failover.further_lines, "text", lambda n: failover.further_lines(crossing(n).groups, n)),
-    Printer(failover.acls_lines, "text", lambda n: failover.acls_lines(plan(n))),
-    Printer(failover.failover_json, "json", lambda n: failover.failover_json(crossing(n))),
-    Printer(failover.failback_json, "json", lambda n: failover.failback_json(returning(n))),
-    Printer(failover.further_json, "json", lambda n: failover.further_json(crossing(n).groups)),
-    Printer(failover.outcome_json, "json", lambda n: failover.outcome_json({}, plan(n), 1, [problem(n)])),
-    Printer(graph.graph_text, "text", lambda n: graph.graph_text(declared(n))),
-    Printer(graph.graph_mermaid, "mermaid", lambda n: graph.graph_mermaid(declared(n))),
-    Printer(graph.graph_svg, "svg", lambda n: graph.graph_svg(declared(n))),
-    Printer(health.checks_text, "text", lambda n: health.checks_text(checks(n))),
-    Printer(health.checks_json, "json", lambda n: health.checks_json(checks(n))),
-    Printer(lag.lag_lines, "text", lambda n: lag.lag_lines(rows(n))),
-    Printer(live.flows_table, "text", lambda n: [live.flows_table(summaries(n, *statuses(n)))]),
-    Printer(log.text_line, "text", lambda n: [log.text_line(one, NOW) for one in events(n)]),
-    Printer(log.json_line, "json", lambda n: [json.loads(log.json_line(one, NOW)) for one in events(n)]),
-    Printer(offsets.offsets_lines, "text", lambda n: _all(offsets.offsets_lines("group", committed(n)))),
-    Printer(offsets.offsets_lines, "text", lambda n: offsets.offsets_lines("flow", positions(n))),
-    Printer(offsets.offsets_csv, "csv", lambda n: offsets.offsets_csv("group", committed(n))),
-    Printer(offsets.offsets_csv, "csv", lambda n: offsets.offsets_csv("flow", positions(n))),
-    Printer(offsets.offsets_json, "json", lambda n: offsets.offsets_json(committed(n))),
-    Printer(offsets.moves_lines, "text", lambda n: offsets.moves_lines("group", moves(n))),
-    Printer(offsets.kept_lines, "text", lambda n: offsets.kept_lines("group", moves(n))),
-    Printer(
-        offsets.moves_json, "json", lambda n: offsets.moves_json("group", moves(n), MovedOffset((), (problem(n),)))
-    ),
-    Printer(outcome_text.outcome_lines, "text", lambda n: outcome_text.outcome_lines(outcome(n))),
-    Printer(outcome_text.outcome_lines, "text", lambda n: outcome_text.outcome_lines(Outcome(closed=[n]))),
-    Printer(plan_json.plan_json, "json", lambda n: plan_json.plan_json(plan(n))),
-    Printer(plan_json.outcome_json, "json", lambda n: plan_json.outcome_json(outcome(n))),
-    Printer(plan_markdown.plan_markdown, "markdown", lambda n: plan_markdown.plan_markdown(plan(n))),
-    Printer(plan_picture.plan_mermaid, "mermaid", lambda n: plan_picture.plan_mermaid(declared(n), plan(n))),
-    Printer(plan_picture.plan_svg, "svg", lambda n: plan_picture.plan_svg(declared(n), plan(n))),
-    Printer(plan_text.plan_text, "text", lambda n: plan_text.plan_text(plan(n)).renderables),
-    Printer(status.status_lines, "text", lambda n: status.status_lines(summaries(n, *statuses(n)))),
-    Printer(status.status_lines, "text", lambda n: status.status_lines(summaries(n, *statuses(n)), whole=True)),
-    Printer(status.status_lines, "text", lambda n: status.status_lines(summaries(n))),
-    Printer(status.status_lines, "text", lambda n: status.status_lines(paused(n))),
-    Printer(status_json.status_json, "json", lambda n: status_json.status_json(summaries(n, *statuses(n)), NOW, [n])),
-    Printer(status_json.lag_json, "json", lambda n: status_json.lag_json(rows(n), NOW, [n])),
-    Printer(translation.translation_lines, "text", lambda n: translation.translation_lines(answers(n))),
-    Printer(translation.translation_csv, "csv", lambda n: translation.translation_csv(answers(n))),
-    Printer(translation.translation_json, "json", lambda n: translation.translation_json(n, answers(n))),
-    Printer(verify.verification_text, "text", lambda n: verify.verification_text(compared(n)).renderables),
-    Printer(verify.verification_markdown, "markdown", lambda n: verify.verification_markdown(compared(n))),
-    Printer(verify.verification_json, "json", lambda n: verify.verification_json(compared(n))),
-)
+def taking(name: str) -> list[Flow]:
+    (one,) = declared(name).flows
+    return [replace(one, groups=GroupRules((name,))), replace(one, name=f"{name} too", groups=GroupRules((name,)))]
+
+
+def of_topics(name: str) -> list[topics.TopicRow]:
+    return topics.topic_rows(summaries(name, *statuses(name)))
+
+
+def described(name: str) -> describe.DescribedFlow:
+    (summary,) = summaries(name, *statuses(name))
+    return describe.DescribedFlow(taking(name)[0], fates(name)[1], summary, synced(name), recalled(name), NOW, name)
+
+
+def in_flows(name: str) -> list[describe.DescribedTopic]:
+    return [describe.DescribedTopic(name, (name, name), fate, rows(name)) for fate in fates(name)[0]["topics"]]

@@ -1,0 +1,1 @@
+"""What is declared, what runs and what is on record: commands that change nothing."""
