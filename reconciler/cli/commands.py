@@ -54,6 +54,7 @@ MODULES: Mapping[str, str] = {
     "schema": "schema",
     "demo": "trying.demo",
     "sandbox": "trying.sandbox",
+    "docs": "look.docs",
     "version": "look.version",
 }
 """By command the module of this room: what it holds under its own name is the command, or the commands of a group."""

@@ -51,6 +51,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "events": "List applies, pauses, failovers on record",
         "verify": "Compare copies with originals",
         "doctor": "Show what stands against replicating",
+        "docs": "Print a page of the documentation",
         "version": "Print the version",
     },
     "Come from others": {

@@ -7,6 +7,7 @@ In a checkout they lie at the repository's top; in an installed package under `r
 from __future__ import annotations
 
 import json
+from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,7 +15,8 @@ SCHEMA = "topology/schema/v1.json"
 REPORTS = "topology/schema/reports-v1.json"
 EXAMPLES = "topology/examples"
 STACKS = "stacks"
-ERRORS = "docs/reference/errors.md"
+DOCS = "docs"
+ERRORS = f"{DOCS}/reference/errors.md"
 
 
 def schema_text() -> str:
@@ -46,6 +48,20 @@ def errors_text() -> str:
 def examples() -> dict[str, Path]:
     """Return the example topologies by name, such as `fan-out`."""
     return {path.stem: path for path in sorted(locate(EXAMPLES).glob("*.yaml"))}
+
+
+def pages() -> dict[str, Path]:
+    """Return the pages of the documentation by name: `status`, `deploy` of the first page of a folder, `deploy/local`.
+
+    A name that several folders have stands with its folder alone.
+    """
+    root = locate(DOCS)
+    # Decisions, which have numbers, are behind their index.
+    there = [path for path in root.rglob("*.md") if not path.name[0].isdecimal()]
+    found = {path.relative_to(root).with_suffix("").as_posix().removesuffix("/README"): path for path in there}
+    names = Counter(name.rpartition("/")[2] for name in found)
+    kept = {name if names[last := name.rpartition("/")[2]] > 1 else last: path for name, path in found.items()}
+    return dict(sorted(kept.items()))
 
 
 def stacks_folder() -> Path:

@@ -27,7 +27,18 @@ flows: [{name: east-west, from: east, to: west}]
 """
 # Those that read topology files, as their usage says.
 OF_CONNECT = {"connect-distributed", "connect-standalone"}
-OWN = OF_CONNECT | {"mirror-maker", "mirror-maker2", "init", "schema", "demo", "sandbox", "version", "explain", "ci"}
+OWN = OF_CONNECT | {
+    "mirror-maker",
+    "mirror-maker2",
+    "init",
+    "schema",
+    "demo",
+    "sandbox",
+    "version",
+    "explain",
+    "ci",
+    "docs",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +163,18 @@ def test_whoever_writes_data_has_the_same_names_for_how() -> None:
 
 def test_the_version_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "version") == said(capsys, "--version")
+
+
+def test_pages_of_the_documentation_are_listed_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "docs")
+    assert code == 0
+    assert re.search(r"^tutorial +Tutorial$", out, re.MULTILINE)
+    assert re.search(r"^deploy +\S", out, re.MULTILINE)
+    for line in out.splitlines():
+        code, page, _ = said(capsys, "docs", line.split()[0])
+        assert (code, page[:2]) == (0, "# "), line
+    code, _, err = said(capsys, "docs", "statsu")
+    assert (code, "did you mean status" in " ".join(err.split())) == (2, True)
 
 
 def test_problems_as_json_are_not_on_stderr_as_well(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

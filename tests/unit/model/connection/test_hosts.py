@@ -187,6 +187,7 @@ OFFLINE = {
     "convert",
     "demo",
     "deployments",
+    "docs",
     "explain",
     "flows",
     "fmt",
