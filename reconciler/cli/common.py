@@ -47,6 +47,11 @@ def default_files() -> list[Path]:
     return [DEFAULT_FILE]
 
 
+def has_default_files() -> bool:
+    """Return whether the variable or the folder has topology files for a command line that names none."""
+    return bool(os.environ.get(FILE_VARIABLE)) or DEFAULT_FILE.exists()
+
+
 Files = Annotated[
     list[Path],
     typer.Argument(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import load_topology, stderr_console, stdout_console
+from reconciler.cli.common import default_files, has_default_files, load_topology, stderr_console, stdout_console
 from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
 from reconciler.cli.shared_options import Clusters
 from reconciler.operate.checking import cluster_checks, machine_checks
@@ -18,7 +18,9 @@ from reconciler.operate.targets import chosen_targets
 def doctor(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE...]", help="Topology files; without any, this machine alone is looked at."),
+        typer.Argument(
+            metavar="[FILE...]", help="Topology files; without any, this machine alone is checked."
+        ),
     ] = None,
     clusters: Clusters = None,
     output: Annotated[
@@ -28,6 +30,7 @@ def doctor(
     """Check this machine and the clusters, and show what stands against replicating. Changes nothing."""
     from reconciler.report.health import checks_json, checks_text
 
+    files = files or (default_files() if has_default_files() else [])
     if clusters and not files:
         message = "it goes with topology files; without any, this machine alone is looked at"
         raise typer.BadParameter(message, param_hint="--clusters")

@@ -62,7 +62,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "connect-distributed": "Run a worker with its REST paths",
         "release": "Hand a flow back to MirrorMaker 2",
     },
-    "Move people": {
+    "Move consumers": {
         "failover": "Move consumers to a flow's target",
         "failback": "Take them back to its source",
         "offsets": "Read, move and translate offsets",

@@ -133,7 +133,8 @@ def _held(found: Iterable[Crossing], where: str) -> Iterator[Problem]:
     """Yield a problem (AB731) for records that wait for the end of a transaction, as the flow does not copy them."""
     held = [one for one in found if one.held]
     for one in held[:_MOST_NAMED]:
-        message = f"{one.held:,} of its records stand behind {one.held_by}: they are copied when that has ended"
+        stands = "stands" if one.held == 1 else "stand"
+        message = f"{one.held:,} of its records {stands} behind {one.held_by}: they are copied when that has ended"
         remedy = "end its producer, or wait until it times out (transaction.timeout.ms); `--leave-behind` counts them"
         yield Problem("AB731", f"{where}, topic {one.topic}, partition {one.partition}", message, remedy)
     if more := held[_MOST_NAMED:]:

@@ -68,7 +68,8 @@ def _crossings(plan: FailoverPlan) -> Iterator[Line]:
     for one in plan.crossings:
         if one.held:
             more = f"{counted(one.held, 'record')} of {one.topic}/{one.partition}"
-            yield Line(f"  ! {more} stand behind {one.held_by}: they are not copied before it ends", style="red")
+            stands = "stands" if one.held == 1 else "stand"
+            yield Line(f"  ! {more} {stands} behind {one.held_by}: they are not copied before it ends", style="red")
     if plan.left:
         behind = counted(plan.left, "record")
         left = f"{behind} of {plan.source} would be left behind: consumers at {plan.target} do not get them"

@@ -30,7 +30,7 @@ from reconciler.model.planning.steps import (
 )
 from reconciler.report.plan.grouping import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
 from reconciler.report.text.columns import WIDEST
-from reconciler.report.text.line import Line, Wrapping
+from reconciler.report.text.line import Line
 from reconciler.report.text.words import (
     CHANGE_REASONS,
     IN_DOUBT,
@@ -80,18 +80,18 @@ def plan_text(plan: Plan) -> Group:
     if plan.notices:
         lines += [Line(), *_notices("!", "yellow", "note", plan.notices)]
     title = Line.assemble((plan.topology, "bold"), f" · {counts} · observed just now")
-    return Group(title, *_legend(lines), *lines, Line(), Wrapping(summary(plan), style="bold"))
+    return Group(title, *_legend(lines), *lines, Line(), Line(summary(plan), style="bold"))
 
 
 def _legend(lines: Sequence[Line]) -> Iterator[Line]:
     """Yield what the signs mean that stand in these lines."""
     begins = {line.plain[_MARK] for line in lines if len(line.plain) > _MARK and not line.plain[:_MARK].strip()}
     if told := [f"{sign} {meaning}" for sign, meaning in _SIGNS.items() if sign in begins]:
-        yield Wrapping("   ".join(told), style="dim", hang=0)
+        yield Line("   ".join(told), style="dim", hang=0)
 
 
 def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Line]:
-    yield Wrapping.assemble((cluster.alias, "bold"), f" ({where})")
+    yield Line.assemble((cluster.alias, "bold"), f" ({where})")
     if not (cluster.steps or cluster.changes):
         yield Line("    no changes", style="dim")
     internal = [step.name for step in cluster.steps if isinstance(step, CreateInternalTopic)]
@@ -118,7 +118,7 @@ def _deployment(plan: DeploymentPlan, when: str) -> Iterator[Line]:
         plan: of it.
         when: it is changed, in words that follow a name.
     """
-    yield Wrapping.assemble((plan.datacenter, "bold"), f" (processes, {plan.kind}{when})")
+    yield Line.assemble((plan.datacenter, "bold"), f" (processes, {plan.kind}{when})")
     for step in plan.steps:
         match step:
             case DeployProcess():
@@ -140,7 +140,7 @@ def _facts(facts: dict[str, str]) -> Iterator[Line]:
     told = {name: one for name, one in facts.items() if one}
     width = max(map(len, told), default=0)
     for name, value in told.items():
-        yield Wrapping(f"{_DETAIL}{name:<{width}}  {shown(value, WIDEST)}", hang=len(_DETAIL) + 2)
+        yield Line(f"{_DETAIL}{name:<{width}}  {shown(value, WIDEST)}", hang=len(_DETAIL) + 2)
 
 
 def _created(topics: Sequence[DesiredTopic]) -> Iterator[Line]:
@@ -256,7 +256,7 @@ def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[Line]:
     names = max((len(name) for name, _, _ in rows), default=0)
     values = max((len(value) for _, value, _ in rows), default=0)
     for name, value, reason in rows:
-        line = Wrapping(f"{_DETAIL}{name:<{names}}  {value:>{values}}", hang=len(_DETAIL) + 2)
+        line = Line(f"{_DETAIL}{name:<{names}}  {value:>{values}}", hang=len(_DETAIL) + 2)
         yield line.aside(f"   {reason}") if reason else line
 
 
@@ -274,7 +274,7 @@ def _flows(cluster: ClusterPlan) -> Iterator[Line]:
         for said in group.names:
             yield _head(*(("▶", "cyan") if is_news else ("=", "dim")), "flow", said)
         for name, value, why in details:
-            line = Wrapping(f"{_DETAIL}{name:<8} {value}", hang=len(_DETAIL) + 2)
+            line = Line(f"{_DETAIL}{name:<8} {value}", hang=len(_DETAIL) + 2)
             yield line.aside(f"   {why}") if why else line
 
 
@@ -284,7 +284,7 @@ def _not_started(topics: Sequence[NotStarted]) -> Iterator[Line]:
             yield _head("✗", "red", "skip", f"{group.names[0]}, {group.what}")
         else:
             yield _head("✗", "red", "skip", f"{counted(len(group.names), 'topic')}, {group.what}")
-            yield from (Wrapping(f"{_DETAIL}{name}", hang=len(_DETAIL) + 2) for name in group.names)
+            yield from (Line(f"{_DETAIL}{name}", hang=len(_DETAIL) + 2) for name in group.names)
 
 
 def _notices(mark: str, style: str, kind: str, notices: Sequence[Notice]) -> Iterator[Line]:
@@ -311,13 +311,13 @@ def _names(names: Sequence[str]) -> Iterator[Line]:
     for number, name in enumerate(told):
         piece = name if number == len(told) - 1 else f"{name}, "
         if line and len(line) + len(piece) > _WIDE:
-            yield Wrapping(f"{_DETAIL}{line.rstrip()}", hang=len(_DETAIL))
+            yield Line(f"{_DETAIL}{line.rstrip()}", hang=len(_DETAIL))
             line = ""
         line += piece
-    yield Wrapping(f"{_DETAIL}{line}", hang=len(_DETAIL))
+    yield Line(f"{_DETAIL}{line}", hang=len(_DETAIL))
 
 
-def _head(mark: str, style: str, kind: str, rest: str) -> Wrapping:
-    line = Wrapping(" " * _MARK, hang=_HANG)
+def _head(mark: str, style: str, kind: str, rest: str) -> Line:
+    line = Line(" " * _MARK, hang=_HANG)
     line.append(mark, style).append(f" {kind:<6} {rest}")
     return line

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.status import Status
 from rich.text import Text
@@ -19,21 +19,27 @@ from reconciler.model.base.text import kept_in_lines, shown
 
 NARROW = 100
 """Columns; a terminal with fewer shows no asides."""
+_HANG = 4
 
 
 class Line(Text):
     """One line: of each text that it is made of, what is not printable is shown escaped, a line break too.
 
-    Text is no markup: `[bold]` and `:smile:` are printed as they are.
+    Text is no markup: `[bold]` and `:smile:` are printed as they are. A terminal too narrow for it shows it in several
+    lines, broken between words and indented; there, what it only adds (`aside`) is left out below `NARROW` columns.
+    Pipes and files get it whole.
 
     Args:
         text: what it begins with.
         style: as rich names styles.
+        hang: columns by which all but the first of several lines are indented; by default 4 more than the line itself.
         settings: further ones of rich's `Text`.
     """
 
-    def __init__(self, text: str = "", style: Any = "", **settings: Any) -> None:
+    def __init__(self, text: str = "", style: Any = "", hang: int | None = None, **settings: Any) -> None:
         super().__init__(shown(text), style, **settings)
+        self._hang = hang
+        self._told: int | None = None
 
     @classmethod
     def assemble(cls, *parts: Any, **settings: Any) -> Line:
@@ -48,25 +54,7 @@ class Line(Text):
         super().append(shown(text) if isinstance(text, str) else text, style)
         return self
 
-
-class Wrapping(Line):
-    """A line that a terminal too narrow for it shows in several, broken between words and indented.
-
-    What it only adds (`aside`) is left out below `NARROW` columns. Pipes and files get it whole, in one line.
-
-    Args:
-        text: what it begins with.
-        style: as rich names styles.
-        hang: columns by which all but the first of the lines are indented.
-        settings: further ones of rich's `Text`.
-    """
-
-    def __init__(self, text: str = "", style: Any = "", hang: int = 4, **settings: Any) -> None:
-        super().__init__(text, style, **settings)
-        self._hang = hang
-        self._told: int | None = None
-
-    def aside(self, text: str) -> Wrapping:
+    def aside(self, text: str) -> Line:
         """Add to the end what may be left out, dim."""
         self._told = len(self)
         self.append(text, "dim")
@@ -79,10 +67,15 @@ class Wrapping(Line):
             return
         width = options.max_width
         line: Text = self if self._told is None or width >= NARROW else self[: self._told]
-        hang = self._hang if self._hang * 2 <= width else 0
+        if cell_len(line.plain) <= width:
+            yield from Text.__rich_console__(line, console, options)
+            return
+        begin = len(line.plain) - len(line.plain.lstrip(" "))
+        hang = begin + _HANG if self._hang is None else self._hang
+        hang = hang if hang * 2 <= width else 0
         indent = 0
         while cell_len(line.plain) > width - indent:
-            cut = _fitting(line.plain, width - indent)
+            cut = _fitting(line.plain, width - indent, width - hang)
             yield Text.assemble(" " * indent, line[:cut])
             line = line[cut:]
             line = line[len(line.plain) - len(line.plain.lstrip(" ")) :]
@@ -90,12 +83,24 @@ class Wrapping(Line):
         yield Text.assemble(" " * indent, line)
 
 
-def _fitting(text: str, width: int) -> int:
-    """Return how many characters go into one line, at least one: up to a blank, where there is one between words."""
+def _fitting(text: str, width: int, following: int) -> int:
+    """Return how many characters go into one line, at least one.
+
+    Up to a gap between columns where what follows has room in the next line as a whole; else up to a blank, where there
+    is one between words.
+
+    Args:
+        text: more than goes into the line.
+        width: columns of the line.
+        following: columns of the next one.
+    """
     most = 1
     while most < len(text) and cell_len(text[: most + 1]) <= width:
         most += 1
     begin = len(text) - len(text.lstrip(" "))
+    gap = text.rfind("  ", begin, most + 1)
+    if gap > begin and cell_len(text[gap:].strip()) <= following:
+        return gap
     blank = text.rfind(" ", begin, most + 1)
     return blank if blank > begin else most
 
@@ -109,8 +114,13 @@ class Lines(Text):
 
     def __init__(self, lines: Iterable[Line] = ()) -> None:
         super().__init__()
-        for number, line in enumerate(lines):
+        self._lines = list(lines)
+        for number, line in enumerate(self._lines):
             self.append("\n" if number else "").append_text(line)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
+        """Yield each line for a console, which wraps it by itself; the protocol is rich's."""
+        yield from self._lines if console.is_terminal else super().__rich_console__(console, options)
 
 
 _live: list[Terminal] = []
@@ -146,7 +156,10 @@ class Terminal(Console):
 
     def print(self, *objects: Any, **how: Any) -> None:
         """Print as rich does; text is as `Line` has it."""
-        super().print(*(Line(one) if isinstance(one, str) else one for one in objects), **how)
+        lines = [Line(one) if isinstance(one, str) else one for one in objects]
+        # rich joins texts, and prints them without asking each how it is shown.
+        is_one = len(lines) == 1 and isinstance(lines[0], (Line, Lines)) and self.is_terminal and "end" not in how
+        super().print(*([Group(*lines)] if is_one else lines), **how)
 
     def status(self, status: RenderableType, **how: Any) -> Status:
         """Return what shows on a terminal that something is under way; rich would read markup there."""

@@ -148,7 +148,8 @@ def no_connection(cluster: Cluster, failure: KafkaError, reported: Collection[Ka
     if reasons:
         return unreachable(cluster, "; ".join(reasons))
     if any(error.code() == down for error in reported):
-        return unreachable(cluster, f"connections are closed at once; is this a {cluster.security.protocol} listener?")
+        why = f"does the broker hang, or is this no {cluster.security.protocol} listener?"
+        return unreachable(cluster, f"connections end without an answer: {why}")
     return unreachable(cluster, in_words(failure))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import main
-from reconciler.declare.documents.resources import ERRORS, errors_text
+from reconciler.declare.documents.resources import DOCS, errors_text
 from reconciler.report.error_codes import entries
 
 ROOT = Path(__file__).parents[3]
@@ -169,4 +169,4 @@ def test_a_file_that_is_called_like_a_code_is_a_file(
 def test_the_wheel_carries_the_page() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert carried[ERRORS] == f"reconciler/_data/{ERRORS}"
+    assert carried[DOCS] == f"reconciler/_data/{DOCS}"
