@@ -63,7 +63,7 @@ def apply(
     outcome = applied.outcome
     print_outcome(applied.plan, outcome, output)
     if output == "text" and outcome.is_complete and topology.flows_into(outcome.in_force):
-        tell_next("replicate", files)
+        tell_next("replicate", files, note=", unless it runs: then it goes on with this by itself")
     if not outcome.is_complete:
         raise typer.Exit(applied.exit_code)
 

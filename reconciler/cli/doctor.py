@@ -18,9 +18,7 @@ from reconciler.operate.targets import chosen_targets
 def doctor(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[FILE...]", help="Topology files; without any, this machine alone is checked."
-        ),
+        typer.Argument(metavar="[FILE...]", help="Topology files; without any, this machine alone is checked."),
     ] = None,
     clusters: Clusters = None,
     output: Annotated[

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from reconciler.cli.common import print_problems, stderr_console, stdout_console
+from reconciler.cli.common import DEFAULT_FILE, print_problems, stderr_console, stdout_console
 from reconciler.cli.formats import PlanFormat, PlanPicture, print_json
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.outcome import Outcome
@@ -56,10 +56,11 @@ def print_plan(plan: Plan, output: PlanFormat, longest: int | None = None, comma
         stdout_console().print(plan_text(plan))
 
 
-def tell_next(command: str, files: Collection[Path], options: Sequence[str] = ()) -> None:
-    """Print to stdout which command comes next, below what was printed as text."""
-    said = shlex.join(["anabranch", command, *map(str, files), *options])
-    stdout_console().print(f"next: {said}", style="dim")
+def tell_next(command: str, files: Collection[Path], options: Sequence[str] = (), note: str = "") -> None:
+    """Print to stdout which command comes next, below what was printed as text, and a note on it."""
+    named = [] if list(files) == [DEFAULT_FILE] else files
+    said = shlex.join(["anabranch", command, *map(str, named), *options])
+    stdout_console().print(f"next: {said}{note}", style="dim")
 
 
 def print_picture(topology: Topology, plan: Plan, output: PlanPicture) -> None:

@@ -196,14 +196,16 @@ class Applying:
         move_journals(self._topology, held, locks.check, self._reporter)
 
 
-def put_in_force(topology: Topology, options: ApplyOptions, reporter: Reporter = SILENT) -> Applied:
+def put_in_force(
+    topology: Topology, options: ApplyOptions, reporter: Reporter = SILENT, approval: Approval = EVERY_PLAN
+) -> Applied:
     """Apply without a person who reads the plan; it comes into force although single topics cannot be made.
 
     Raises:
         EnvironmentFault: something else does, and it is not in force, or not everywhere.
         AnabranchError: as `Applying` raises it.
     """
-    applied = Applying(topology, options, reporter).run()
+    applied = Applying(topology, options, reporter).run(approval)
     outcome = applied.outcome
     if outcome.holds_back(applied.plan):
         why = [] if outcome.stopped is None else [outcome.stopped]

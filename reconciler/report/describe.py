@@ -113,6 +113,11 @@ def topic_lines(name: str, described: Sequence[DescribedTopic]) -> list[Line]:
         lines.append(Line(f"    {one.fate['why']}", style="dim"))
         if one.partitions:
             lines += _indented(lag_lines(one.partitions), 2 * _INDENT)
+            lines += [
+                Line(f"    {one.fate['topic']}/{row.partition.partition}: {row.partition.reason}", style="red")
+                for row in one.partitions
+                if row.partition.reason
+            ]
         elif remote:
             lines.append(Line("    no task has reported it"))
     return lines

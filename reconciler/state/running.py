@@ -174,5 +174,6 @@ def _problem(cluster: Cluster, step: DeleteTopic, word: TaskStatus) -> Problem:
         "AB421",
         f"{cluster.where}, topic {step.name}",
         f"run {word.run} copies flow {word.flow} (digest {word.digest or 'unknown'})",
-        "end that `replicate`, or put in force a declaration without this topic, and wait until it has drained",
+        "end that `replicate`; or take the topic out of the files, `anabranch apply`, and then "
+        "`anabranch apply --allow-delete topic=1`",
     )

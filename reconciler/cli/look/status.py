@@ -25,11 +25,15 @@ def status(
     """Show whether the flows run, how fast, how far behind, and what is parked and why."""
     from reconciler.report.status.summary import status_lines
     from reconciler.report.status.to_json import status_json
+    from reconciler.report.status.unread import unread_lines
 
     topology = load_topology(files)
     start = starting(files)
     show = Show(
-        lines=lambda look: status_lines(look.summaries(), whole=partitions, start=start),
+        lines=lambda look: [
+            *status_lines(look.summaries(), whole=partitions, start=start),
+            *unread_lines(topology.flows, look.failures),
+        ],
         value=lambda look: status_json(look.summaries(), look.now, sorted(look.failures)),
     )
     tell(status_lookout(topology, clusters), show, output, watch)

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from reconciler.declare import lay_over
 from reconciler.model.base.errors import DeclaredInputError, Problem, Refused
 from reconciler.model.declared.override import FlowOverride
 from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.steps import Plan
 from reconciler.model.recorded.declaration import DeclarationHistory, DeclarationStanding, digest_into
-from reconciler.operate.applying import ApplyOptions, put_in_force
+from reconciler.operate.applying import ApplyOptions, Approval, put_in_force
 from reconciler.operate.reporter import SILENT, Reporter
 from reconciler.state.declarations import Declarations
 
 # Seconds for the lock that another apply may hold: a request waits for it.
 _WAIT = 10.0
 _TICK = 0.05
+_MOST_TRIES = 20
 
 
 def with_overrides(declared: Topology, standings: Mapping[str, DeclarationHistory]) -> Topology:
@@ -44,6 +46,35 @@ def with_overrides(declared: Topology, standings: Mapping[str, DeclarationHistor
         if digest_into(topology, alias) == history.in_force.digest:
             kept += history.overrides
     return lay_over(declared, kept) if kept else declared
+
+
+class _Overtaken(Exception):
+    """Another change came into force at the target since this one was begun."""
+
+
+class _Upon(Approval):
+    """Agrees to plans of a change as long as the digest is in force that the change was made upon.
+
+    Args:
+        digest: this one.
+        alias: of the target.
+    """
+
+    def __init__(self, digest: str, alias: str) -> None:
+        self._digest = digest
+        self._alias = alias
+
+    def show(self, plan: Plan) -> None:
+        """Compare, under the target's lock.
+
+        Raises:
+            _Overtaken: it is another.
+        """
+        for cluster in plan.clusters:
+            if cluster.alias == self._alias and cluster.declared is not None:
+                now = cluster.declared.in_force
+                if now is not None and now.digest != self._digest:
+                    raise _Overtaken
 
 
 class Overriding:
@@ -79,31 +110,50 @@ class Overriding:
             self._standings = standings
         return self._topology
 
-    def change(self, override: FlowOverride) -> Topology:
+    def change(self, make: Callable[[Topology], FlowOverride]) -> Topology:
         """Put an override in force, in place of the one that its flow had, and return what is declared with it.
 
         Args:
-            override: what is different of a flow from the files; its time is now.
+            make: returns what is to be different of a flow from the files, of what is declared with the overrides that
+                are in force; its time is now. It is called again where others change something meanwhile.
 
         Raises:
-            DeclaredInputError: AB1xx, a flow cannot be declared so.
+            DeclaredInputError: AB1xx, a flow cannot be declared so; or as `make` raises it.
             Refused: AB456, the target is none of these files, or something else than these files is in force there; or
                 as `put_in_force` raises it.
             AnabranchError: a cluster does not answer or refuses; or as `put_in_force` raises it.
         """
         with self._lock:
-            before, alias = self._look(), override.target
-            self._check(before, alias)
-            others = [one for one in before.overrides if one.flow != override.flow]
-            wanted = lay_over(self._declared, [*others, replace(override, since=time.time())])
-            without = lay_over(self._declared, others)
-            # What is as the files have it is not laid over them; but a new flow that is stopped is still shown.
-            is_needless = digest_into(wanted, alias) == digest_into(without, alias)
-            chosen = without if is_needless and (override.is_removed or not override.is_new) else wanted
-            if _is_as(chosen, before, alias):
-                return before
-            put_in_force(chosen, ApplyOptions(clusters=(alias,), wait=_WAIT), self._reporter)
-            return self._seen(digest_into(chosen, alias), alias)
+            for _ in range(_MOST_TRIES):
+                try:
+                    return self._changed(make)
+                except _Overtaken:
+                    # By another process; what that has put in force may not be read here yet.
+                    time.sleep(_TICK)
+        message = f"others change its declaration all the time: {_MOST_TRIES} times since this change was begun"
+        raise Refused(Problem("AB456", f"topology {self._declared.name}", message, "try again"))
+
+    def _changed(self, make: Callable[[Topology], FlowOverride]) -> Topology:
+        """Put an override in force upon what is.
+
+        Raises:
+            _Overtaken: that has changed meanwhile; nothing was done.
+        """
+        before = self._look()
+        override = make(before)
+        alias = override.target
+        self._check(before, alias)
+        others = [one for one in before.overrides if one.flow != override.flow]
+        wanted = lay_over(self._declared, [*others, replace(override, since=time.time())])
+        without = lay_over(self._declared, others)
+        # What is as the files have it is not laid over them; but a new flow that is stopped is still shown.
+        is_needless = digest_into(wanted, alias) == digest_into(without, alias)
+        chosen = without if is_needless and (override.is_removed or not override.is_new) else wanted
+        if _is_as(chosen, before, alias):
+            return before
+        upon = _Upon(digest_into(before, alias), alias)
+        put_in_force(chosen, ApplyOptions(clusters=(alias,), wait=_WAIT), self._reporter, upon)
+        return self._seen(digest_into(chosen, alias), alias)
 
     def _seen(self, digest: str, alias: str) -> Topology:
         """Return what is declared once a digest that was put in force is read here, as the next change needs it."""

@@ -52,11 +52,18 @@ def renamed_clusters(
     topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
 ) -> Iterator[Problem]:
     """Yield clusters that are known under another alias: all would be copied anew, beside the copies that are there."""
-    gone = {
-        (alias, record.source_topic_id): record.source
+    ours = [
+        (alias, record)
         for alias in targets
         for record in observed[alias].owned.values()
-        if record.topology == topology.name and record.source not in topology.clusters
+        if record.topology == topology.name
+    ]
+    # A cluster may have several names, of which one is given up: what has a copy under another one is not renamed.
+    kept = {(alias, record.source_topic_id) for alias, record in ours if record.source in topology.clusters}
+    gone = {
+        (alias, record.source_topic_id): record.source
+        for alias, record in ours
+        if record.source not in topology.clusters and (alias, record.source_topic_id) not in kept
     }
     known: dict[str, str] = {}
     for topic in desired:

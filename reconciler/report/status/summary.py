@@ -41,6 +41,7 @@ _PARTITION_STYLES = {
     PartitionState.PAUSED: "yellow",
     PartitionState.WAITING: "cyan",
 }
+_AT_QUOTA = 0.75  # of it: what it holds back is let go in steps
 _NOT_RUN: frozenset[FlowState] = frozenset({"not running", "stopped", "lost"})
 # Titles of what `standing` returns.
 STANDING = ("state", "position", "end", "lag", "behind", "p50", "p99")
@@ -98,6 +99,7 @@ class FlowSummary:
         groups: how its groups are looked after; None if it declares none, or it was not read.
         is_enabled: whether its file enables it.
         pauses: what is paused of it where nothing runs it, with the user that paused it and when.
+        quota: the most that all its tasks together copy, in bytes per second; None for no limit.
     """
 
     name: str
@@ -128,6 +130,12 @@ class FlowSummary:
     groups: GroupsSummary | None = None
     is_enabled: bool = True
     pauses: tuple[tuple[PauseScope, str], ...] = ()
+    quota: int | None = None
+
+    @property
+    def is_at_quota(self) -> bool:
+        """Whether it copies as much as its quota allows, and there is more to copy."""
+        return self.quota is not None and self.bytes_per_second > _AT_QUOTA * self.quota and bool(self.lag)
 
 
 def summarise(
@@ -242,6 +250,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         partitions=partitions,
         in_force=in_force,
         digests={word.run: word.digest for word in (*live, *held) if word.digest and not word.starting},
+        quota=flow.quota,
     )
 
 
@@ -297,6 +306,8 @@ def _flow_line(summary: FlowSummary, width: int) -> Line:
     if summary.state in ("running", "degraded", "opening", "paused"):
         line.append(f"   {summary.records_per_second:,.0f} rec/s", style="none")
         line.append(f"   {bytes_per_second(summary.bytes_per_second)}", style="none")
+        if summary.quota is not None and summary.is_at_quota:
+            line.append(f"   held at its quota of {bytes_per_second(summary.quota)}", style="yellow")
         line.append(f"   {_lag(summary)}", style="none")
         line.append(f"   p99 {milliseconds(summary.latency.p99)}" if summary.latency else "", style="none")
         line.append(f"   parked {summary.parked}" if summary.parked else "", style="red")

@@ -100,7 +100,7 @@ def _fitting(text: str, width: int, following: int) -> int:
     begin = len(text) - len(text.lstrip(" "))
     gap = text.rfind("  ", begin, most + 1)
     if gap > begin and cell_len(text[gap:].strip()) <= following:
-        return gap
+        return len(text[:gap].rstrip(" "))
     blank = text.rfind(" ", begin, most + 1)
     return blank if blank > begin else most
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -11,6 +11,7 @@ from reconciler.convert.plugins import CHECKPOINTS, HEARTBEATS, SOURCE
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.override import FlowOverride
+from reconciler.model.declared.topology import Topology
 from reconciler.model.recorded.connector import ConnectorRecord, ConnectorState
 from reconciler.observe.connection import Connection
 from reconciler.service.access import Caller
@@ -84,13 +85,16 @@ class DeclaredHost:
     def put(self, record: ConnectorRecord, caller: Caller) -> None:
         """Change a flow, or begin one."""
         is_new = record.name not in self._connectors()
-        self._change(caller, "configure", record.name, overriding.override_of(self._context.topology, record))
+        self._change(caller, "configure", record.name, lambda topology: overriding.override_of(topology, record))
         if is_new and record.state == "PAUSED":
             steer(self._context, caller, "pause", record.name, ())
 
     def remove(self, name: str, caller: Caller) -> None:
         """End a flow, or what goes with it."""
-        self._change(caller, "delete", name, overriding.without(self._context.topology, *self._connectors()[name]))
+        flow, kind = self._connectors()[name]
+        self._change(
+            caller, "delete", name, lambda topology: overriding.without(topology, _as_it_is(topology, flow), kind)
+        )
 
     def set_state(self, record: ConnectorRecord, state: ConnectorState, caller: Caller) -> None:
         """Have a flow pause, go on or stop."""
@@ -99,8 +103,9 @@ class DeclaredHost:
             message = f"{record.name} has no state of its own: it goes with {flow.name}"
             raise ConnectRefused(HTTPStatus.CONFLICT, message)
         if "STOPPED" in (state, record.state):
-            changed = overriding.enabled(self._context.topology, flow, state != "STOPPED")
-            self._change(caller, "stop" if state == "STOPPED" else "resume", record.name, changed)
+            runs = state != "STOPPED"
+            action = "resume" if runs else "stop"
+            self._change(caller, action, record.name, lambda topology: overriding.enabled(topology, flow, runs))
         if state != "STOPPED":
             steer(self._context, caller, "pause" if state == "PAUSED" else "resume", record.name, ())
 
@@ -114,8 +119,8 @@ class DeclaredHost:
         del offsets, caller
         raise offsets_stay(name)
 
-    def _change(self, caller: Caller, action: str, name: str, override: FlowOverride) -> None:
-        """Put an override in force.
+    def _change(self, caller: Caller, action: str, name: str, make: Callable[[Topology], FlowOverride]) -> None:
+        """Put the override in force that `make` returns of what is declared.
 
         Raises:
             ConnectRefused: 409, flows are not changed here; 400, the flow cannot be declared so.
@@ -128,7 +133,7 @@ class DeclaredHost:
         about = {"connector": name}
         self._context.audit.write(caller.name, action, "begins", about)
         try:
-            self._context.take(changing.change(replace(override, by=author(caller))))
+            self._context.take(changing.change(lambda topology: replace(make(topology), by=author(caller))))
         except AnabranchError as error:
             self._context.audit.write(caller.name, action, error.problems[0].code, about)
             if isinstance(error, DeclaredInputError):
@@ -158,3 +163,8 @@ class DeclaredHost:
     def _record(self, name: str, flow: Flow, kind: str) -> ConnectorRecord:
         config = overriding.config_of_connector(self._context.topology, flow, kind)
         return ConnectorRecord(name, config, self._state(flow))
+
+
+def _as_it_is(topology: Topology, flow: Flow) -> Flow:
+    """Return a flow with what was changed of it meanwhile; itself where it is gone."""
+    return next((one for one in topology.flows if one.name == flow.name), flow)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import Refused
+from reconciler.model.declared.override import FlowOverride
+from reconciler.model.declared.topology import Topology
 from reconciler.operate.flows import gate as gates
 from reconciler.operate.flows.gate import FlowGate
+from reconciler.operate.flows.overrides import Overriding
 from reconciler.operate.reporter import SILENT
 from reconciler.state.declarations import Declarations
 from tests.support.clusters.kafka import create, declared
@@ -198,3 +203,32 @@ def test_what_cannot_be_changed_is_refused_and_nothing_is_kept(shop: Shop, tmp_p
     with serving(shop.path, "--operate", "--no-overrides") as service:
         status, body = asked(ready(service), "PUT", f"/{FLOW}/config", config | {"tasks.max": "3"})
         assert (status, "--no-overrides" in body["message"]) == (409, True)
+
+
+def test_of_two_changes_at_once_none_is_lost(shop: Shop) -> None:
+    (target,) = {flow.target for flow in load((shop.path,)).flows}
+    ours, theirs = (Overriding(load((shop.path,))) for _ in range(2))
+    calls = 0
+
+    def tasks(topology: Topology) -> FlowOverride:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            # Another `serve` is quicker.
+            theirs.change(
+                lambda _: FlowOverride(
+                    "more", "east", "west", {"topics": {"include": [f"{shop.topic}-more"]}}, is_new=True
+                )
+            )
+        return FlowOverride(FLOW, "east", "west", {"tasks": 3})
+
+    try:
+        ours.change(tasks)
+        assert calls == 2
+        now = theirs.topology()
+    finally:
+        ours.close()
+        theirs.close()
+    assert {flow.name: flow.tasks for flow in now.flows} == {FLOW: 3, "more": 1}
+    with closing(Declarations(declared(target, shop.ends[1]), shop.name)) as journal:
+        assert {one.flow for one in journal.current().overrides} == {FLOW, "more"}

@@ -30,7 +30,7 @@ from reconciler.report.plan import to_markdown as plan_markdown
 from reconciler.report.plan import to_picture as plan_picture
 from reconciler.report.plan import to_text as plan_text
 from reconciler.report.status import events as on_record
-from reconciler.report.status import groups, lag, live, log, topics
+from reconciler.report.status import groups, lag, live, log, topics, unread
 from reconciler.report.status import summary as status
 from reconciler.report.status import to_json as status_json
 from tests.support.hostile import values as of
@@ -129,6 +129,7 @@ PRINTERS = (
     Printer(status.status_lines, "text", lambda n: status.status_lines(of.summaries(n, *of.statuses(n)), whole=True)),
     Printer(status.status_lines, "text", lambda n: status.status_lines(of.summaries(n))),
     Printer(status.status_lines, "text", lambda n: status.status_lines(of.paused(n))),
+    Printer(unread.unread_lines, "text", lambda n: unread.unread_lines(of.declared(n).flows, {f"2 {n}"})),
     Printer(
         status_json.status_json,
         "json",

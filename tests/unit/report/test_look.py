@@ -191,6 +191,9 @@ def test_a_topic_is_described_by_either_name() -> None:
     assert lines[:2] == ["orders", "  east → west   flow east-west   orders → east.orders"]
     assert lines[3].split() == ["flow", "topic", "state", "position", "end", "lag", "behind", "p50", "p99"]
     assert "    no task has reported it" in lines
+    parked = replace(partition(0, "orders", 1, 5), state=PartitionState.PARKED, reason=Reason("AB212", "it is large"))
+    (row,) = lag_rows([EAST_WEST], [said(parked)], NOW)
+    assert text(topic_lines("orders", [replace(copied, partitions=[row])]))[-1] == "    orders/0: it is large [AB212]"
     assert lines[-2] == "  east → west   flow other   not copied"
     value = json.loads(json.dumps(topic_json("orders", [copied, left], NOW)))
     first, second = value["flows"]

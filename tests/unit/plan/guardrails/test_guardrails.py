@@ -206,6 +206,8 @@ def test_a_source_under_another_alias_is_refused() -> None:
     both = topology(flow("us-west", WEST), flow())
     begun = plan_of(both, before, SOURCE, there).steps
     assert [type(step) for step in begun] == [CreateTopic], "one cluster may have two aliases"
+    together = carried_out(plan_of(both, before, SOURCE, there), there)
+    assert plan_of(topology(), SOURCE, together).to_add == 0, "and then be left with one of them"
 
 
 def test_a_target_under_another_alias_is_refused() -> None:
