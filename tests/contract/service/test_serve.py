@@ -174,7 +174,10 @@ def test_schemathesis_finds_nothing(
     file.write_text(text.replace("127.0.0.1:19", target_cluster.bootstrap), encoding="utf-8")
     (tmp_path / "schemathesis.toml").write_text(
         '[parameters]\nflow = "east-west"\ncluster = "west"\nsource = "east"\ntarget = "west"\n'
-        'connector = "MirrorSourceConnector"\n',
+        'connector = "MirrorSourceConnector"\n'
+        # Which settings there are, and their values, no schema of JSON has: what is none is refused.
+        '[[operations]]\ninclude-path-regex = "/connectors/[^/]+/config$"\ninclude-method = "PUT"\n'
+        "checks.positive_data_acceptance.enabled = false\n",
         encoding="utf-8",
     )
     # A task that lives would have to confirm each of hundreds of pauses.
