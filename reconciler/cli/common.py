@@ -22,6 +22,7 @@ from reconciler.operate.targets import InvalidArgument
 
 if TYPE_CHECKING:
     from reconciler.cli.log import EventLog
+    from reconciler.model.declared.fields import Field
     from reconciler.model.declared.topology import Topology
     from reconciler.report.text.line import Line, Terminal
 
@@ -141,6 +142,13 @@ def load_topology(files: Iterable[Path]) -> Topology:
     from reconciler import declare
 
     return declare.load(tuple(files), warn=lambda warning: print_problems((warning,), severity="warning"))
+
+
+def load_with_fields(files: Iterable[Path]) -> tuple[Topology, dict[str, tuple[Field, ...]]]:
+    """Return the topology that `files` declare, and every field of each flow; errors are those of `load_topology`."""
+    from reconciler import declare
+
+    return declare.load_with_fields(tuple(files), warn=lambda warning: print_problems((warning,), severity="warning"))
 
 
 def print_problems(problems: Iterable[Problem], severity: Literal["error", "warning"] = "error") -> None:

@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import default_files, print_problems, stdout_console
+from reconciler.cli.common import default_files, load_with_fields, stdout_console
 from reconciler.cli.completing import error_codes
 from reconciler.cli.formats import FORMAT, CommandsFormat, as_written, print_json
 from reconciler.cli.shared_options import OneFlow, declared_flow
-from reconciler.model.declared.fields import Field
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 
@@ -66,7 +65,7 @@ def explain(
             raise typer.BadParameter(message, param_hint="CODE")
         _print_codes(wanted, output)
         return
-    topology, fields = _loaded(files or default_files())
+    topology, fields = load_with_fields(files or default_files())
     if flow is not None:
         declared_flow(topology, flow)
     if output == "commands" and not acls:
@@ -87,13 +86,6 @@ def explain(
     else:
         told = explained(topology, chosen, topics or [], fields)
         print_json(told) if output == "json" else stdout_console().print(explained_text(told))
-
-
-def _loaded(files: Sequence[Path]) -> tuple[Topology, dict[str, tuple[Field, ...]]]:
-    """Return the topology that `files` declare, and every field of each flow; errors are those of `load_topology`."""
-    from reconciler import declare
-
-    return declare.load_with_fields(files, warn=lambda warning: print_problems((warning,), severity="warning"))
 
 
 def _print_clients(topology: Topology, flows: Sequence[Flow], output: CommandsFormat) -> None:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, stdout_console
-
-_CHANGES = 3
+from reconciler.cli.planning import DIFFERENT
 
 
 def fmt(
@@ -34,4 +33,4 @@ def fmt(
             if not check:
                 replace_text(path, after)
     if changed and check:
-        raise typer.Exit(_CHANGES)
+        raise typer.Exit(DIFFERENT)

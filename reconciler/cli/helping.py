@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -110,6 +111,22 @@ class Grouped(TyperGroup):
 def settings() -> dict[str, Any]:
     """Return typer's settings of the context: help for `-h` as well, as wide as the terminal."""
     return {"help_option_names": ["-h", "--help"], "max_content_width": shutil.get_terminal_size().columns}
+
+
+def group(about: str) -> typer.Typer:
+    """Return a command that has commands below it.
+
+    Args:
+        about: what they do, as its help has it.
+    """
+    return typer.Typer(
+        help=about,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=settings(),
+    )
 
 
 def readable(command: Any) -> Any:

@@ -8,17 +8,10 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import as_usage, say, stdout_console
-from reconciler.cli.helping import settings
+from reconciler.cli.helping import group
 from reconciler.operate.pipelines import Forge
 
-ci = typer.Typer(
-    help="Have a repository of topologies planned and applied by its pipelines.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings=settings(),
-)
+ci = group("Have a repository of topologies planned and applied by its pipelines.")
 
 
 @ci.callback()

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import Files, as_usage, print_problems
+from reconciler.cli.common import Files, as_usage, load_with_fields
 from reconciler.cli.completing import flow_names
 from reconciler.cli.formats import FORMAT, TextOrData, as_written
-from reconciler.cli.helping import settings
+from reconciler.cli.helping import group
 from reconciler.cli.look.watching import Show, starting, tell
 from reconciler.cli.shared_options import declared_flow
 
 if TYPE_CHECKING:
-    from reconciler.model.declared.fields import Field
-    from reconciler.model.declared.topology import Topology
     from reconciler.operate.watching import StatusView
     from reconciler.report.describe import DescribedFlow, DescribedTopic
 
-describe = typer.Typer(
-    help="Show one flow, or one topic, with all that is known of it.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings=settings(),
-)
+describe = group("Show one flow, or one topic, with all that is known of it.")
 _Output = Annotated[TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")]
 
 
@@ -44,7 +34,7 @@ def flow(
     from reconciler.report.describe import DescribedFlow, flow_json, flow_lines
     from reconciler.report.explain import explained
 
-    topology, fields = _loaded(files)
+    topology, fields = load_with_fields(files)
     declared = declared_flow(topology, name, "FLOW")
     (told,) = explained(topology, [declared], [], fields)
 
@@ -73,7 +63,7 @@ def topic(
     from reconciler.report.explain import explained
     from reconciler.report.status.lag import lag_rows
 
-    topology, _ = _loaded(files)
+    topology, _ = load_with_fields(files)
     originals = topics_of(name, topology.flows)
 
     def made(look: StatusView) -> list[DescribedTopic]:
@@ -90,9 +80,3 @@ def topic(
         value=lambda look: topic_json(name, made(look), look.now, sorted(look.failures)),
     )
     tell(status_lookout(topology, None), show, output, None)
-
-
-def _loaded(files: list[Path]) -> tuple[Topology, dict[str, tuple[Field, ...]]]:
-    from reconciler import declare
-
-    return declare.load_with_fields(files, warn=lambda warning: print_problems((warning,), severity="warning"))

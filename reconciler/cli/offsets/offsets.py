@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import typer
-
-from reconciler.cli.helping import settings
+from reconciler.cli.helping import group
 from reconciler.cli.offsets.read import export, read
 from reconciler.cli.offsets.translate import translate
 from reconciler.cli.offsets.write import import_, write
@@ -19,13 +17,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "translate": translate,
 }
 
-offsets = typer.Typer(
-    help="Read and move what consumer groups have committed, and where flows stand.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings=settings(),
-)
+offsets = group("Read and move what consumer groups have committed, and where flows stand.")
 for _name, _command in COMMANDS.items():
     offsets.command(_name)(_command)

@@ -8,21 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.common import stdout_console
-from reconciler.cli.helping import settings
+from reconciler.cli.helping import group
 from reconciler.cli.trying.demo import PATTERNS_SAID, fetch
 from reconciler.model.base.installed import need
 
 if TYPE_CHECKING:
     from reconciler.demo.sandbox import Sandbox
 
-sandbox = typer.Typer(
-    help="Keep clusters with orders coming in on this machine, to try everything on.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings=settings(),
-)
+sandbox = group("Keep clusters with orders coming in on this machine, to try everything on.")
 
 
 @sandbox.command()
