@@ -26,6 +26,7 @@ from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusWriter
 from tests.support.clusters.kafka import create, declared
 from tests.support.commands import one_flow
+from tests.support.commands.pictures import picture
 from tests.support.replicator.alive import alive
 
 SECONDS = 300.0
@@ -46,6 +47,8 @@ SESSIONS = (
     ["describe", "topic", "TOPIC"],
     ["lag"],
 )
+# A folder in which a picture of each is kept, to be looked at.
+PICTURES = os.environ.get("ANABRANCH_TEST_PICTURES", "")
 # An aside that only wide terminals show.
 ASIDES = {"plan"}
 
@@ -114,6 +117,10 @@ def test_no_word_is_broken_and_nothing_is_cut(
             assert [line for line in final(drawn).split("\n") if cell_len(line) > columns] == []
             if session[0] not in ASIDES or columns >= NARROW:
                 assert words(drawn) == plain
+            if PICTURES:
+                name = "-".join(word.strip("-").lower() for word in session)
+                title = " ".join(["anabranch", *session])
+                (Path(PICTURES) / f"{name}-{columns}.svg").write_text(picture(coloured(drawn), title, columns))
             colourless = shown(folder, arguments, columns, NO_COLOR="1")
             assert not COLOUR.search(colourless)
 
@@ -125,6 +132,13 @@ def final(drawn: str) -> str:
         parts = [part for part in line.split("\r") if part and not "\u2800" <= part[0] <= "\u28ff"]
         lines.append(parts[-1] if parts else "")
     return "\n".join(lines)
+
+
+def coloured(drawn: str) -> str:
+    """Return what is left on the screen with its colours, without the spinner."""
+    orders = re.sub(r"\x1b\[[?\d;]*[A-LN-Za-ln-z]", "", drawn)
+    parts = re.split(r"\r|\n", orders)
+    return "\n".join(one for one in parts if not re.match(r"(?:\x1b\[[\d;]*m)*[\u2800-\u28ff]", one)).strip("\n")
 
 
 def words(drawn: str) -> list[str]:
