@@ -5,6 +5,7 @@ It holds addresses and names alone; how clients authenticate is left as a commen
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tempfile
 from collections.abc import Sequence
@@ -15,14 +16,17 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
+from reconciler.declare.documents.resources import schema_text
 from reconciler.declare.loader import load
 from reconciler.model.base.errors import DeclaredInputError, Problem
 from reconciler.model.declared.first import InitAnswers
 from reconciler.model.declared.topology import Topology
 
+SCHEMA_FILE = "anabranch.schema.json"
+"""Named by the first line of the file."""
 _HEAD = """\
 yaml-language-server: $schema=anabranch.schema.json
-The line above lets editors complete and check this file, once there is what it names:
+The line above lets editors complete and check this file; after an upgrade:
   anabranch schema > anabranch.schema.json
 Validate, then look at what it would do:
   anabranch validate {file}
@@ -35,7 +39,7 @@ _SECURITY = (
 
 
 def write_first(path: Path, answers: InitAnswers) -> Topology:
-    """Write a new file, and return what it declares.
+    """Write a new file, and the schema for editors beside it where there is none; return what the file declares.
 
     Raises:
         DeclaredInputError: AB184 there is such a file already, AB180 it cannot be written, AB1xx the answers do not go
@@ -52,6 +56,9 @@ def write_first(path: Path, answers: InitAnswers) -> Topology:
     except OSError as error:
         problem = Problem("AB180", str(path), f"cannot be written: {error.strerror}", "name another file")
         raise DeclaredInputError(problem) from None
+    # One that is there stays, and without it there is still the file.
+    with contextlib.suppress(OSError), path.with_name(SCHEMA_FILE).open("x", encoding="utf-8") as file:
+        file.write(schema_text())
     return load((path,))
 
 

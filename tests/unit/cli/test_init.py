@@ -12,6 +12,7 @@ import pytest
 
 from reconciler import declare
 from reconciler.cli.main import main
+from reconciler.declare.documents.resources import schema_text
 
 TWO = ("--cluster", "us-east=b1:9092,b2:9092", "--cluster", "eu-west=b3:9092")
 THREE = (*TWO, "--cluster", "ap=b4:9092")
@@ -43,7 +44,11 @@ def test_two_clusters_are_a_flow(folder: Path, capsys: pytest.CaptureFixture[str
         "wrote anabranch.yaml: 2 clusters, 1 flow; next: anabranch plan\n",
     )
     assert path.read_text().startswith("# yaml-language-server: $schema=anabranch.schema.json\n")
+    assert (folder / "anabranch.schema.json").read_text() == schema_text()
     assert "# Validate, then look at what it would do:\n#   anabranch validate anabranch.yaml\n" in path.read_text()
+    (folder / "anabranch.schema.json").write_text("{}")
+    assert main(["init", "other.yaml", *TWO]) == 0
+    assert (folder / "anabranch.schema.json").read_text() == "{}", "one that is there stays"
     # How to go on with security is said where it belongs, and what is said would be accepted.
     lines = [line.replace("# ", "") for line in path.read_text().splitlines() if "anabranch" not in line]
     secured = folder / "secured.yaml"
