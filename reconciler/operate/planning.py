@@ -49,6 +49,7 @@ class PlanScope:
 
 EVERYTHING = PlanScope()
 WHOLE = PlanOptions()
+_MOST_LOOKS = 4
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,25 @@ def observe_and_plan(
         Refused: AB401 to AB409, AB422, AB452 and AB453, a guardrail stands in the way; AB423, another cluster answers;
             AB450 and AB451, a target would refuse what is planned; AB760 to AB765, so would this machine what it is to
             run.
+    """
+    from reconciler.provision.rehearsal import Overtaken
+
+    for _ in range(_MOST_LOOKS - 1):
+        try:
+            return _looked(topology, targets, scope, also, reporter)
+        except Overtaken:
+            # By a run, which makes copies as originals come: what it has made is observed by now.
+            reporter.note("topics were made meanwhile: looking again")
+    return _looked(topology, targets, scope, also, reporter)
+
+
+def _looked(
+    topology: Topology, targets: Sequence[str], scope: PlanScope, also: Collection[str], reporter: Reporter
+) -> tuple[Plan, dict[str, ObservedCluster]]:
+    """Observe and plan once; arguments and errors as of `observe_and_plan`.
+
+    Raises:
+        Overtaken: AB451, topics were made between the observation and the questions to the targets.
     """
     from reconciler.observe.topology import observe
     from reconciler.plan.ahead import build_plan_ahead

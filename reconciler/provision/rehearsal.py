@@ -24,11 +24,16 @@ _SHOWN = 3
 _REFUSED = "AB451"
 
 
+class Overtaken(Refused):
+    """A target would refuse steps because topics were made, or grew, since it was observed: by a run, or by others."""
+
+
 class _Rehearsing(Admin):
     """Has everything validated only.
 
     Attributes:
         unasked: why something could not be asked, or is only slowed down; nothing stands against the plan.
+        is_overtaken: whether a topic is there, or has partitions, that it had not when it was observed.
     """
 
     validates_only = True
@@ -36,11 +41,13 @@ class _Rehearsing(Admin):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self.unasked: dict[str, None] = {}
+        self.is_overtaken = False
 
     def _problem(self, error: KafkaError, operation: str, topic: str) -> Problem:
         where = f"{self._cluster.where}, topic {topic}"
         if replicas.is_too_few(error):
             return replicas.not_now(self._cluster, f"topic {topic}", in_words(error))
+        self.is_overtaken |= error.code() in (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_PARTITIONS)
         remedy = "change what the flow declares, or what the cluster allows; or exclude the topic from the flow"
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             remedy = "plan again; if it is refused again, it is hidden from this user: grant DESCRIBE on it"
@@ -70,30 +77,33 @@ def rehearsed(plan: Plan, topology: Topology) -> Plan:
         topology: the declaration that it was made from.
 
     Raises:
+        Overtaken: AB451, a target would refuse steps that came too late: the clusters should be observed again.
         Refused: AB451, a target would refuse steps; AB450, it would do so as long as brokers are down.
         EnvironmentFault: AB304 or AB306, a cluster cannot be connected to from here.
     """
     with ThreadPoolExecutor(max_workers=max(1, len(plan.clusters))) as pool:
         answers = list(pool.map(lambda cluster: _ask(cluster, topology.clusters[cluster.alias]), plan.clusters))
-    if problems := [problem for found, _ in answers for problem in found]:
-        raise Refused(problems)
+    if problems := [problem for found, _, _ in answers for problem in found]:
+        is_overtaken = any(one for _, _, one in answers)
+        raise Overtaken(problems) if is_overtaken else Refused(problems)
     clusters = (
         replace(cluster, warnings=(*cluster.warnings, *notices)) if notices else cluster
-        for cluster, (_, notices) in zip(plan.clusters, answers, strict=True)
+        for cluster, (_, notices, _) in zip(plan.clusters, answers, strict=True)
     )
     return replace(plan, clusters=tuple(clusters))
 
 
-def _ask(part: ClusterPlan, cluster: Cluster) -> tuple[list[Problem], list[Notice]]:
+def _ask(part: ClusterPlan, cluster: Cluster) -> tuple[list[Problem], list[Notice], bool]:
+    """Return what a target would refuse, what it was not asked, and whether it was overtaken."""
     made = {step.name: step.topic for step in part.steps if isinstance(step, CreateTopic)}
     grown = {step.name: step.topic.partitions for step in part.steps if isinstance(step, AddPartitions)}
     altered = {step.name: step.changes for step in part.steps if isinstance(step, AlterConfig)}
     if not (made or grown or altered):
-        return [], []
+        return [], [], False
     admin = _Rehearsing(cluster)
     asked = (admin.create_topics(made), admin.add_partitions(grown), admin.alter_configs(altered))
     problems = [problem for found in asked for problem in _folded(found, cluster)]
-    return problems, [Notice(f"cluster {cluster.alias}", text) for text in admin.unasked]
+    return problems, [Notice(f"cluster {cluster.alias}", text) for text in admin.unasked], admin.is_overtaken
 
 
 def _folded(found: Problems, cluster: Cluster) -> Iterator[Problem]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
+from reconciler.observe.topology import observe
 from tests.support.clusters.kafka import admin, create
+from tests.support.commands.command import anabranch
 
 DECLARED = """\
 version: 1
@@ -118,3 +121,22 @@ def test_what_the_target_would_refuse_is_told_before_the_review(run: Cli) -> Non
     code, said = run("plan")
     assert (code, said.count("[AB452]"), said.count("[AB451]")) == (4, 1, 0), said
     assert f"topic north.{run.topic}-2: differs from topic north_{run.topic}-2 in . and _ alone" in said
+
+
+def test_topics_that_a_run_makes_meanwhile_have_the_plan_made_again(run: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def looked(*arguments: Any, **options: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        found = observe(*arguments, **options)
+        if looks == 1:
+            ended = anabranch("apply", run.path, "--yes")
+            assert ended.code == 0, ended
+        return found
+
+    monkeypatch.setattr("reconciler.observe.topology.observe", looked)
+    code, said = run("plan")
+    assert (code, looks) == (0, 2), said
+    assert "topics were made meanwhile: looking again" in said
+    assert "0 to add, 0 to change, 0 to delete." in said
