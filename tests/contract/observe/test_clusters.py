@@ -160,7 +160,7 @@ def test_a_wrong_password_is_told_apart_and_never_printed(
 
 def test_a_cluster_that_wants_passwords_is_told_apart(as_user: Cluster, source_cluster: EmbeddedCluster) -> None:
     fault = faults(Cluster(SOURCE, as_user.bootstrap), declared(TARGET, source_cluster), "orders")
-    assert "is this a PLAINTEXT listener?" in fault.problems[0].message
+    assert "is this no PLAINTEXT listener?" in fault.problems[0].message
 
 
 def test_a_missing_acl_is_named_with_user_operation_and_topic(
