@@ -13,6 +13,7 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.records.split import split
 from reconciler.wire import FetchAnswer, FetchAsk, FetchSession, Wire
 from tests.support.clusters.kafka import create, declared
+from tests.support.waiting import eventually
 from tests.support.wire.wires import ask
 
 SECONDS = 300.0
@@ -52,7 +53,12 @@ def test_aborted_transactions_are_named(source_cluster: EmbeddedCluster, cluster
     create(source_cluster, topic_name)
     transact(source_cluster, topic_name, 3, commit=True)
     transact(source_cluster, topic_name, 2, commit=False)
-    answer = fetch(cluster, topic_name, 0, committed=True)
+    # A coordinator writes its markers after it has answered.
+    answer = eventually(
+        "the transactions have ended in the log",
+        lambda: fetch(cluster, topic_name, 0, committed=True),
+        lambda answer: answer.last_stable_offset == 7,
+    )
     found = list(split(answer.records))
     (aborted,) = answer.aborted
     assert aborted == (next(batch.producer_id for batch in found if batch.base_offset == 4), 4)
