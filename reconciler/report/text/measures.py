@@ -5,6 +5,7 @@ from __future__ import annotations
 UNKNOWN = "-"
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _SECOND = 1_000
+_KILO = 1_000
 _FEW_BYTES = 50_000
 # Between these, tenths of a second are shown.
 _TENTHS_FROM, _TENTHS_TO = 0.05, 9.95
@@ -33,5 +34,7 @@ def milliseconds(value: int | None) -> str:
 
 
 def bytes_per_second(value: float) -> str:
-    """Return a rate in megabytes (10^6 bytes) per second, or in kilobytes below a tenth of one."""
-    return f"{value / 1e3:,.0f} KB/s" if 0 < value < _FEW_BYTES else f"{value / 1e6:,.1f} MB/s"
+    """Return a rate in megabytes (10^6 bytes) per second; where that would be 0.0, in kilobytes or bytes."""
+    if 0 < value < _KILO:
+        return f"{value:.0f} B/s"
+    return f"{value / _KILO:,.0f} KB/s" if 0 < value < _FEW_BYTES else f"{value / 1e6:,.1f} MB/s"

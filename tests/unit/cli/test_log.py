@@ -74,7 +74,7 @@ def test_json_has_one_object_in_each_line(capsys: pytest.CaptureFixture[str]) ->
     assert flow == {
         "level": "WARNING",
         "flow": "east-west",
-        "message": "degraded 2 rec/s 0.0 MB/s lag 4 records parked 1",
+        "message": "degraded 2 rec/s 20 B/s lag 4 records parked 1",
         "state": "degraded",
         "recordsPerSecond": 2.0,
         "bytesPerSecond": 20.0,
@@ -97,11 +97,11 @@ def test_a_flow_is_told_when_something_changes_and_once_a_minute(
     told = FlowLog(opened("text"), [FLOW])
     told.show(word(ONE))
     told.show(word(replace(ONE, position=7, metrics=Metrics(records=2))))
-    assert lines(capsys) == ["INFO east-west running 2 rec/s 0.0 MB/s lag 4 records"]
+    assert lines(capsys) == ["INFO east-west running 2 rec/s 20 B/s lag 4 records"]
     told.show(word(PARKED))
     told.show(word(PARKED))
     assert lines(capsys) == [
-        "WARNING east-west degraded 2 rec/s 0.0 MB/s lag 4 records parked 1",
+        "WARNING east-west degraded 2 rec/s 20 B/s lag 4 records parked 1",
         "WARNING east-west east.orders/0 parked: exists with other records [AB211]",
     ]
     told.show(word(ONE))

@@ -103,7 +103,7 @@ def test_a_silent_task_beside_a_speaking_one_is_told() -> None:
 
 def test_a_running_flow_is_one_line() -> None:
     assert lines(said(partition(0, 1_000, 2_234_567))) == [
-        "east → west   running     10 rec/s   1 KB/s   lag 2,233,567 records"
+        "east → west   running     10 rec/s   525 B/s   lag 2,233,567 records"
     ]
 
 
@@ -111,7 +111,7 @@ def test_a_running_flow_is_one_line() -> None:
 def test_a_flow_that_copies_as_much_as_its_quota_allows_is_told_so(quota: int | None, held: bool) -> None:
     declared = replace(flow(), quota=quota)
     (line,) = status_lines(summarise([declared], [said(partition(0, 1, 9))], NOW))
-    assert ("held at its quota of 1 KB/s   lag 8" in line.plain) == held
+    assert ("held at its quota of 600 B/s   lag 8" in line.plain) == held
     (caught_up,) = status_lines(summarise([declared], [said(partition(0, 9, 9))], NOW))
     assert "quota" not in caught_up.plain
 
@@ -139,7 +139,7 @@ def test_a_paused_partition_gets_a_line_and_a_paused_flow_gets_none() -> None:
     assert first.endswith("   paused 1")
     assert second == "  east.orders/0  paused  "
     assert lines(said(partition(0, 4, 9, PAUSED), partition(1, 8, 9, PAUSED))) == [
-        "east → west   paused      10 rec/s   1 KB/s   lag 6 records   paused 2"
+        "east → west   paused      10 rec/s   525 B/s   lag 6 records   paused 2"
     ]
 
 
