@@ -220,6 +220,8 @@ def test_a_signal_switches_debug_lines_of_a_running_command_on_and_off(capsys: p
         logger.debug("a line")
         return [line.removeprefix("INFO ").removeprefix("DEBUG ") for line in lines(capsys)]
 
+    # Tests of other files may have left a level there.
+    logging.getLogger("reconciler").setLevel(logging.NOTSET)
     begin_logging(None)
     try:
         opened("text")
