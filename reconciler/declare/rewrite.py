@@ -43,15 +43,21 @@ def yaml_text(value: object) -> str:
     return out.getvalue()
 
 
+def _keeping() -> YAML:
+    """Return what reads and writes YAML with its comments, order and quotes."""
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = _WIDTH
+    return yaml
+
+
 def in_style(text: str) -> str:
     """Return a topology's text with our indentation, and without blanks at ends of lines or two blank lines in a row.
 
     Args:
         text: of a file that `declare` reads; comments, order and quotes stay.
     """
-    yaml = YAML(typ="rt")
-    yaml.preserve_quotes = True
-    yaml.width = _WIDTH
+    yaml = _keeping()
     yaml.indent(mapping=2, sequence=4, offset=2)
     out = io.StringIO()
     yaml.dump(yaml.load(text), out)
@@ -67,9 +73,7 @@ def with_bootstraps(text: str, bootstraps: Mapping[str, str]) -> str:
         text: a topology file that `declare.load` accepts.
         bootstraps: `host:port[,host:port…]` by cluster alias; clusters that are not named stay as they are.
     """
-    yaml = YAML(typ="rt")
-    yaml.preserve_quotes = True
-    yaml.width = _WIDTH
+    yaml = _keeping()
     document = yaml.load(text)
     for alias, bootstrap in bootstraps.items():
         cluster = document["clusters"][alias]

@@ -15,18 +15,19 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.connection.redirects import NoRedirects
 from reconciler.model.connection.references import URL, Reference, settled
 from reconciler.model.connection.security import OAuth, Security
+from reconciler.model.connection.token_provider import no_token
 
 # A task's loop stands still meanwhile.
 _ENDPOINT_SECONDS = 3.0
 _LARGEST_ANSWER = 2**20
 
 
-def ask(security: Security, oauth: OAuth, where: str) -> tuple[str, float]:
-    """Return a token, and for how many seconds it is valid; 0 where the answer does not have that.
+def ask(security: Security, oauth: OAuth, where: str) -> tuple[str, float | None]:
+    """Return a token, and for how many seconds it is valid; None where the answer does not have that.
 
     Args:
         security: with the authority of the endpoint's certificate, if one is declared.
@@ -48,7 +49,7 @@ def ask(security: Security, oauth: OAuth, where: str) -> tuple[str, float]:
     try:
         answer = _answer(request, security, where)
         text = str(answer["access_token"])
-        seconds = float(answer.get("expires_in") or 0)
+        seconds = float(said) if (said := answer.get("expires_in")) else None
     except urllib.error.HTTPError as error:
         # The rest of the answer may repeat the request, with its secret.
         reason = f"HTTP status {error.code}"
@@ -66,7 +67,7 @@ def ask(security: Security, oauth: OAuth, where: str) -> tuple[str, float]:
     else:
         return text, seconds
     remedy = "check security.oauth: token-endpoint, client-id, client-secret and scope"
-    raise _fault(where, f"{_shown(endpoint)} gives client {oauth.client_id} no token: {reason}", remedy) from None
+    raise no_token(where, f"{_shown(endpoint)} gives client {oauth.client_id} no token: {reason}", remedy) from None
 
 
 def _shown(endpoint: str) -> str:
@@ -94,8 +95,4 @@ def _text_of(ca: Reference, where: str) -> str | None:
 
 def _no_address(where: str, endpoint: str, error: Exception) -> EnvironmentFault:
     said = str(error).replace(endpoint, _shown(endpoint))
-    return _fault(where, f"{_shown(endpoint)} is no address: {said}", "correct security.oauth: token-endpoint")
-
-
-def _fault(where: str, message: str, remedy: str) -> EnvironmentFault:
-    return EnvironmentFault(Problem("AB307", where, message, remedy))
+    return no_token(where, f"{_shown(endpoint)} is no address: {said}", "correct security.oauth: token-endpoint")

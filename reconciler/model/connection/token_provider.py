@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
+from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.base.installed import NotInstalled, load, told
 
 GROUP = "anabranch.token_providers"
@@ -40,6 +41,11 @@ class TokenProvider(Protocol):
 
 class TokenFault(Exception):
     """A provider cannot be used, or gives no token; the message gives the reason."""
+
+
+def no_token(where: str, message: str, remedy: str) -> EnvironmentFault:
+    """Return the error (AB307) that no token can be had, wherever it was to come from."""
+    return EnvironmentFault(Problem("AB307", where, message, remedy))
 
 
 _made: dict[tuple[str, Options], TokenProvider] = {}

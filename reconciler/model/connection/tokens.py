@@ -13,11 +13,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.connection import token_provider
 from reconciler.model.connection.references import Reference, settled
 from reconciler.model.connection.security import OAuth, Security
-from reconciler.model.connection.token_provider import TokenFault
+from reconciler.model.connection.token_provider import TokenFault, no_token
 
 # Seconds, of a token without a declared validity.
 _UNKNOWN_LIFE = 300.0
@@ -74,7 +73,7 @@ def _extensions(oauth: OAuth, where: str) -> dict[str, str]:
     try:
         return token_provider.checked_extensions({name: settled(value, where) for name, value in oauth.extensions})
     except TokenFault as fault:
-        raise _fault(where, str(fault), "correct security.oauth: extensions") from None
+        raise no_token(where, str(fault), "correct security.oauth: extensions") from None
 
 
 def _provided(_security: Security, oauth: OAuth, where: str) -> Token:
@@ -88,7 +87,7 @@ def _provided(_security: Security, oauth: OAuth, where: str) -> Token:
         text, expires, extensions = token_provider.ask(oauth.token_provider or "", options, hidden)
     except TokenFault as fault:
         remedy = "install it wherever commands and tasks run, and check security.oauth: token-provider and its options"
-        raise _fault(where, str(fault), remedy) from None
+        raise no_token(where, str(fault), remedy) from None
     return Token(text, expires, now + _USED * (expires - now), extensions | own)
 
 
@@ -103,7 +102,9 @@ def check(security: Security, where: str) -> None:
         try:
             token_provider.check(oauth.token_provider)
         except TokenFault as fault:
-            raise _fault(where, str(fault), "install it wherever commands and tasks run, or correct its name") from None
+            raise no_token(
+                where, str(fault), "install it wherever commands and tasks run, or correct its name"
+            ) from None
 
 
 def _kept(text: str, name: str, where: str) -> Token:
@@ -111,7 +112,7 @@ def _kept(text: str, name: str, where: str) -> Token:
     expires = _expiry(text) or now + _UNKNOWN_LIFE
     if not text or expires <= now:
         found = "has expired" if text else "is empty"
-        raise _fault(where, f"{name} {found}", "see to whatever keeps it fresh")
+        raise no_token(where, f"{name} {found}", "see to whatever keeps it fresh")
     return Token(text, expires, now)
 
 
@@ -132,9 +133,5 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
 
     now = time.time()
     text, seconds = ask(security, oauth, where)
-    life = seconds or (_expiry(text) or now + _UNKNOWN_LIFE) - now
+    life = (_expiry(text) or now + _UNKNOWN_LIFE) - now if seconds is None else seconds
     return Token(text, now + life, now + _USED * life, _extensions(oauth, where))
-
-
-def _fault(where: str, message: str, remedy: str) -> EnvironmentFault:
-    return EnvironmentFault(Problem("AB307", where, message, remedy))
