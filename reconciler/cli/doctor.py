@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import default_files, has_default_files, load_topology, stderr_console, stdout_console
-from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
-from reconciler.cli.shared_options import Clusters
+from reconciler.cli.formats import print_json
+from reconciler.cli.shared_options import Clusters, Output
 from reconciler.operate.checking import cluster_checks, machine_checks
 from reconciler.operate.deployments.observed import Deployments
 from reconciler.operate.targets import chosen_targets
@@ -21,9 +21,7 @@ def doctor(
         typer.Argument(metavar="[FILE...]", help="Topology files; without any, this machine alone is checked."),
     ] = None,
     clusters: Clusters = None,
-    output: Annotated[
-        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
-    ] = "text",
+    output: Output = "text",
 ) -> None:
     """Check this machine and the clusters, and show what stands against replicating. Changes nothing."""
     from reconciler.report.health import checks_json, checks_text

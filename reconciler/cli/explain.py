@@ -12,7 +12,7 @@ import typer
 from reconciler.cli.common import default_files, load_with_fields, stdout_console
 from reconciler.cli.completing import error_codes
 from reconciler.cli.formats import FORMAT, CommandsFormat, as_written, print_json
-from reconciler.cli.shared_options import OneFlow, declared_flow
+from reconciler.cli.shared_options import OneFlow, check_flow
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 
@@ -66,8 +66,7 @@ def explain(
         _print_codes(wanted, output)
         return
     topology, fields = load_with_fields(files or default_files())
-    if flow is not None:
-        declared_flow(topology, flow)
+    check_flow(topology, flow)
     if output == "commands" and not acls:
         message = "commands are there for --acls alone"
         raise typer.BadParameter(message, param_hint="--format")

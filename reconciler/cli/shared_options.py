@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.completing import cluster_aliases, flow_names
+from reconciler.cli.formats import FORMAT, TextOrData, as_written
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.removals import DELETION_KINDS, DeletionKind
@@ -22,6 +23,7 @@ Clusters = Annotated[
         help="Only the flows into these clusters; a comma list, or repeated.",
     ),
 ]
+Output = Annotated[TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")]
 OneFlow = Annotated[
     str | None,
     typer.Option("--flow", "-f", metavar="NAME", autocompletion=flow_names, help="Only this flow."),
@@ -52,6 +54,12 @@ AuditLogFile = Annotated[
     Path | None,
     typer.Option("--audit-log", metavar="FILE", help="Append actions and their callers, as JSON lines."),
 ]
+
+
+def check_flow(topology: Topology, name: str | None) -> None:
+    """Check that the flow is declared that `--flow` names, if it names one; errors are those of `declared_flow`."""
+    if name is not None:
+        declared_flow(topology, name)
 
 
 def declared_flow(topology: Topology, name: str, hint: str = "--flow") -> Flow:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
+from reconciler.cli.formats import print_json
+from reconciler.cli.shared_options import Output
 from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.topology import Topology
 from reconciler.operate.checking import check_references
@@ -17,9 +18,7 @@ from reconciler.operate.checking import check_references
 
 def validate(
     files: Files,
-    output: Annotated[
-        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
-    ] = "text",
+    output: Output = "text",
     resolve: Annotated[bool, typer.Option("--resolve", help="Also look every reference up on this machine.")] = False,
 ) -> None:
     """Check topology files and show all problems.

@@ -8,17 +8,15 @@ import typer
 
 from reconciler.cli.common import Files, as_usage, load_with_fields
 from reconciler.cli.completing import flow_names
-from reconciler.cli.formats import FORMAT, TextOrData, as_written
 from reconciler.cli.helping import group
 from reconciler.cli.look.watching import Show, starting, tell
-from reconciler.cli.shared_options import declared_flow
+from reconciler.cli.shared_options import Output, declared_flow
 
 if TYPE_CHECKING:
     from reconciler.operate.watching import StatusView
     from reconciler.report.describe import DescribedFlow, DescribedTopic
 
 describe = group("Show one flow, or one topic, with all that is known of it.")
-_Output = Annotated[TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")]
 
 
 @describe.command("flow")
@@ -26,7 +24,7 @@ _Output = Annotated[TextOrData, typer.Option(*FORMAT, callback=as_written, help=
 def flow(
     name: Annotated[str, typer.Argument(metavar="FLOW", autocompletion=flow_names, help="Name of a declared flow.")],
     files: Files,
-    output: _Output = "text",
+    output: Output = "text",
 ) -> None:
     """Show what is declared of a flow and by which line, how it runs, its topics and groups, and what is on record."""
     from reconciler.operate.recalling import events
@@ -55,7 +53,7 @@ def flow(
 def topic(
     name: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of a topic, at its source or its target.")],
     files: Files,
-    output: _Output = "text",
+    output: Output = "text",
 ) -> None:
     """Show what each flow does with a topic and why, and its partitions."""
     from reconciler.operate.watching import status_lookout

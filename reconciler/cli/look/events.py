@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from reconciler.cli.common import TERMINAL, Files, load_topology, print_problems, stdout_console
-from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
-from reconciler.cli.shared_options import Clusters
+from reconciler.cli.formats import print_json
+from reconciler.cli.shared_options import Clusters, Output
 from reconciler.model.base.errors import Unreachable
 
 
 def events(
     files: Files,
-    output: Annotated[
-        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
-    ] = "text",
+    output: Output = "text",
     clusters: Clusters = None,
 ) -> None:
     """List applies, changes at run time, pauses and failovers with user and time, the newest last."""

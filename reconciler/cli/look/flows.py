@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from reconciler.cli.common import Files, load_topology, stdout_console
-from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
+from reconciler.cli.formats import print_json
+from reconciler.cli.shared_options import Output
 
 
 def flows(
     files: Files,
-    output: Annotated[
-        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
-    ] = "text",
+    output: Output = "text",
 ) -> None:
     """List the flows that the files declare, with their topics and groups, without connecting."""
     from reconciler.report.flows import flow_lines, flows_json

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.formats import FORMAT, TextOrData, as_written
 from reconciler.cli.look.watching import Show, Watch, tell
-from reconciler.cli.shared_options import Clusters, OneFlow, declared_flow
+from reconciler.cli.shared_options import Clusters, OneFlow, Output, check_flow
 from reconciler.model.declared.flow import Flow
 from reconciler.operate.watching import StatusView, status_lookout
 
 
 def groups(
     files: Files,
-    output: Annotated[
-        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
-    ] = "text",
+    output: Output = "text",
     clusters: Clusters = None,
     flow: OneFlow = None,
     watch: Watch = None,
@@ -27,8 +20,7 @@ def groups(
     from reconciler.report.status.groups import all_groups_json, group_lines
 
     topology = load_topology(files)
-    if flow is not None:
-        declared_flow(topology, flow)
+    check_flow(topology, flow)
 
     def chosen(look: StatusView) -> list[Flow]:
         return [one for one in look.flows if flow in (None, one.name)]

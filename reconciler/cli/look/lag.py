@@ -7,18 +7,15 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.formats import FORMAT, TextOrData, as_written
 from reconciler.cli.look.watching import Show, Watch, starting, tell
-from reconciler.cli.shared_options import Clusters, OneFlow, declared_flow
+from reconciler.cli.shared_options import Clusters, OneFlow, Output, check_flow
 from reconciler.operate.targets import chosen_targets
 from reconciler.operate.watching import Lookout, StatusView
 
 
 def lag(
     files: Files,
-    output: Annotated[
-        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
-    ] = "text",
+    output: Output = "text",
     clusters: Clusters = None,
     flow: OneFlow = None,
     topic: Annotated[
@@ -31,8 +28,7 @@ def lag(
     from reconciler.report.status.to_json import lag_json
 
     topology = load_topology(files)
-    if flow is not None:
-        declared_flow(topology, flow)
+    check_flow(topology, flow)
     start = starting(files)
 
     def rows(look: StatusView) -> list[LagRow]:

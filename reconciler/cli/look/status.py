@@ -7,17 +7,14 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.formats import FORMAT, TextOrData, as_written
 from reconciler.cli.look.watching import Show, Watch, starting, tell
-from reconciler.cli.shared_options import Clusters
+from reconciler.cli.shared_options import Clusters, Output
 from reconciler.operate.watching import status_lookout
 
 
 def status(
     files: Files,
-    output: Annotated[
-        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
-    ] = "text",
+    output: Output = "text",
     clusters: Clusters = None,
     partitions: Annotated[bool, typer.Option("--partitions", help="List every partition, with its figures.")] = False,
     watch: Watch = None,

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.formats import FORMAT, TextOrData, as_written
 from reconciler.cli.look.watching import Show, Watch, starting, tell
-from reconciler.cli.shared_options import Clusters, OneFlow, declared_flow
+from reconciler.cli.shared_options import Clusters, OneFlow, Output, check_flow
 from reconciler.operate.watching import StatusView, status_lookout
 
 
 def topics(
     files: Files,
-    output: Annotated[
-        TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
-    ] = "text",
+    output: Output = "text",
     clusters: Clusters = None,
     flow: OneFlow = None,
     watch: Watch = None,
@@ -26,8 +19,7 @@ def topics(
     from reconciler.report.status.topics import TopicRow, topic_lines, topic_rows, topics_json
 
     topology = load_topology(files)
-    if flow is not None:
-        declared_flow(topology, flow)
+    check_flow(topology, flow)
 
     def rows(look: StatusView) -> list[TopicRow]:
         return topic_rows([one for one in look.summaries() if flow in (None, one.name)])
