@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -54,6 +54,14 @@ _PASSING = {
 }
 
 T = TypeVar("T")
+
+
+def patient(cluster: EmbeddedCluster, topic: str, **config: object) -> Producer:
+    """Return a producer that sends what there is for a topic as one batch when it is flushed."""
+    producer = Producer(cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"} | config)
+    # Otherwise it learns of the topic while it is flushed, and may send a record before the next one is there.
+    producer.list_topics(topic, VISIBLE_SECONDS)
+    return producer
 
 
 def declared(alias: str, broker: EmbeddedCluster, datacenter: str = "dc1") -> Cluster:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import EmbeddedCluster
@@ -28,7 +28,7 @@ from reconciler.state import control
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
-from tests.support.clusters.kafka import settled
+from tests.support.clusters.kafka import patient, settled
 from tests.support.waiting import eventually
 from tests.support.wire.wires import producers
 
@@ -244,9 +244,10 @@ def fill(
 ) -> None:
     """Produce records of many shapes at once, to the partitions in turns; `age` is in milliseconds.
 
-    `Traffic` does the same slowly, and with an idempotent producer, which needs half a second to begin.
+    They come in batches as large as they get, on a busy machine, too: one of a single record is not made smaller by
+    every codec. `Traffic` does the same slowly, and with an idempotent producer, which needs half a second to begin.
     """
-    producer = Producer(cluster.client_config() | {"linger.ms": 10, "compression.type": codec, "log_level": "2"})
+    producer = patient(cluster, topic, **{"compression.type": codec})
     first = int(time.time() * 1_000) - age
     for number in range(records):
         producer.produce(

@@ -22,7 +22,7 @@ from tests.contract.replicator.commit.test_at_least_once import repeating
 from tests.contract.replicator.commit.test_translated import SECONDS, make, translated
 from tests.contract.replicator.commit.test_translated_losses import again
 from tests.contract.replicator.gaps.test_gaps import transact
-from tests.support.clusters.kafka import admin, create, delete, delete_records, set_config
+from tests.support.clusters.kafka import admin, create, delete, delete_records, patient, set_config
 from tests.support.replicator.copying import REMOTE, Running, all_running, at, code, copy, fill, log_end
 from tests.support.replicator.owner import Owner
 from tests.support.replicator.translated import Content, assert_in_order, assert_repeats_only, contents
@@ -54,7 +54,7 @@ def positions(cluster: EmbeddedCluster, spec: FlowSpec, *topics: str) -> dict[st
 def write_with_holes(cluster: EmbeddedCluster, source: Cluster, topic: str) -> None:
     """Write one batch, and one record behind it; have the cleaner take records out of the middle of the batch."""
     create(cluster, topic, 1, COMPACTED)
-    producer = Producer(cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"})
+    producer = patient(cluster, topic)
     for number in range(20):
         key = b"once-%d" % number if number % 5 == 2 else b"again-%d" % (number % 3)
         producer.produce(topic, key=key, value=b"value-%d" % number)

@@ -6,7 +6,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.cluster import Cluster
@@ -14,7 +13,7 @@ from reconciler.model.declared.start import Start
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.driver import discovery
 from tests.contract.replicator.commit.test_translated import make, translated
-from tests.support.clusters.kafka import delete_records, grow
+from tests.support.clusters.kafka import delete_records, grow, patient
 from tests.support.replicator.copying import SECONDS, Running, all_running, at, code, copy, fill, log_end
 from tests.support.replicator.translated import contents
 
@@ -23,7 +22,7 @@ FIRST = 1_700_000_000_000
 
 def stamped(cluster: EmbeddedCluster, topic: str, records: int, first: int = 0) -> None:
     """Write batches of ten records, a second between two of them."""
-    producer = Producer(cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"})
+    producer = patient(cluster, topic)
     for number in range(first, first + records):
         producer.produce(topic, value=b"%d" % number, timestamp=FIRST + 1_000 * number)
         if number % 10 == 9:

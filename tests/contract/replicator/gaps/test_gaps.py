@@ -24,7 +24,7 @@ from reconciler.replicator.takeover import identical as takeover
 from reconciler.wire import BrokerError, ConnectionLost, TopicInfo, Wire
 from reconciler.wire.requests import transactions
 from reconciler.wire.requests.transactions import Markers
-from tests.support.clusters.kafka import admin, create, delete
+from tests.support.clusters.kafka import admin, create, delete, patient
 from tests.support.replicator.copying import REMOTE, Running, all_running, code, copy, fill, identical, log_end, spec_of
 from tests.support.replicator.filling import fill_in_parts
 from tests.support.replicator.translated import assert_translated, committed, runs_of
@@ -180,7 +180,7 @@ def test_a_gap_of_a_compacted_log_is_filled(
     compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
     create(source_cluster, topic_name, 1, compacted)
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
-    producer = Producer(source_cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"})
+    producer = patient(source_cluster, topic_name)
     for number in range(12):
         producer.produce(topic_name, key=b"b" if number == 4 else b"a", value=b"%d" % number)
         producer.flush(SECONDS)
@@ -288,7 +288,7 @@ def test_a_log_that_begins_later_is_copied_at_its_offsets(
     create(target_cluster, remote, 1, REMOTE)
     if begins > 100:
         begin_at(source, topic_name, begins - 4)
-    producer = Producer(source_cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"})
+    producer = patient(source_cluster, topic_name)
     now = int(time.time() * 1000)
     for number in range(12):
         producer.produce(topic_name, value=b"%d" % number, timestamp=now + 1_000 * number)

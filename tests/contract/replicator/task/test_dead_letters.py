@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import Message
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import EnvironmentFault
@@ -16,7 +16,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.driver import dead_letter_topics
 from tests.contract.replicator.commit.test_translated import make
-from tests.support.clusters.kafka import create, delete, set_config
+from tests.support.clusters.kafka import create, delete, patient, set_config
 from tests.support.replicator.copying import REMOTE, Running, all_running, code, copy, fill, spec_of
 from tests.support.replicator.translated import committed, contents
 
@@ -31,8 +31,7 @@ def flow_spec(source: Cluster, target: Cluster, mode: OffsetsMode, letters: str 
 
 def send(cluster: EmbeddedCluster, topic: str, *values: bytes, key: bytes | None = b"k", codec: str = "none") -> None:
     """Produce one batch with a record for each value."""
-    settings = {"linger.ms": 60_000, "message.max.bytes": 8_000_000, "compression.type": codec, "log_level": "2"}
-    producer = Producer(cluster.client_config() | settings)
+    producer = patient(cluster, topic, **{"message.max.bytes": 8_000_000, "compression.type": codec})
     for value in values:
         producer.produce(topic, value, key, 0, headers=[("trace", b"7"), ("trace", None)], timestamp=1_700_000_000_000)
     assert producer.flush(30) == 0
@@ -112,7 +111,7 @@ def test_records_that_the_topic_refuses_are_put_aside_a_batch_at_a_time(
     # A compacted topic takes no record without a key; its own cleaner is kept away.
     set_config(target_cluster, remote, "cleanup.policy", "compact,delete")
     set_config(target_cluster, remote, "min.compaction.lag.ms", "3600000")
-    producer = Producer(source_cluster.client_config() | {"linger.ms": 60_000, "compression.type": "lz4"})
+    producer = patient(source_cluster, topic_name, **{"compression.type": "lz4"})
     bad = [0, *range(17, 20), *range(21, 60, 3)]
     for number in range(60):
         producer.produce(topic_name, b"%d" % number, None if number in bad else b"k%d" % number, 0)

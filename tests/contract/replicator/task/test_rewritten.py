@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.names.own_names import syncs_topic
@@ -22,7 +21,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.records import codecs
 from reconciler.records.batch import Batch
 from reconciler.replicator.driver.discovery import matching
-from tests.support.clusters.kafka import create, declared, delete_records
+from tests.support.clusters.kafka import create, declared, delete_records, patient
 from tests.support.records.batches import GZIP, LZ4, NONE, SNAPPY, build, build_old, some
 from tests.support.replicator.copying import REMOTE, Copied, all_running, copy, fill, identical, spec_of
 from tests.support.replicator.filling import fill_in_parts
@@ -59,14 +58,6 @@ class Hard:
         if at_source:
             return batch_of(self.spec.source, self.topic(name), offset)
         return batch_of(self.spec.target, f"east.{self.topic(name)}", offset)
-
-
-def patient(cluster: EmbeddedCluster, topic: str, **config: object) -> Producer:
-    """Return a producer that sends what there is for a topic as one batch when it is flushed."""
-    producer = Producer(cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"} | config)
-    # Otherwise it learns of the topic while it is flushed, and may send a record before the next one is there.
-    producer.list_topics(topic, SECONDS)
-    return producer
 
 
 def compact(hard: Hard) -> None:
