@@ -11,7 +11,7 @@ WITHOUT := --numprocesses 6 -m 'not spark and not long'
 # Tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo quick test test-long checks lint types imports read unit bench lock release image site clean
+.PHONY: install demo quick test test-long checks lint types imports read unit bench lock release image site man pictures clean
 
 install: $(READY)
 
@@ -75,6 +75,14 @@ image: $(READY)
 # The documentation as a site, in build/site/site.
 site: $(READY)
 	$(BIN)/python -m release site
+
+# After a change of commands or options.
+man: $(READY)
+	$(BIN)/python -m release man
+
+# Terminals and page of the documentation, as tests see them.
+pictures: $(READY)
+	ANABRANCH_TEST_PICTURES=docs/pictures $(BIN)/pytest -m "" tests/e2e/test_tutorial.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache

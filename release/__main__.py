@@ -1,11 +1,11 @@
-"""`python -m release lock`, and likewise `jars`, `monitoring`, `site`, `build` and `image`."""
+"""`python -m release lock`, and likewise `jars`, `monitoring`, `man`, `site`, `build` and `image`."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from release import build, image, jars, lock, monitoring, site
+from release import build, image, jars, lock, man, monitoring, site
 
 
 def main() -> None:
@@ -15,6 +15,7 @@ def main() -> None:
     commands.add_parser("lock", help="write the locks in ci/ anew; asks pip's index for hashes")
     commands.add_parser("jars", help="write the hashes of Kafka's jars anew; fetches all of them")
     commands.add_parser("monitoring", help="write the alert rules and the dashboard in deploy/monitoring anew")
+    commands.add_parser("man", help="write the manual page anew, from the help of all commands")
     making = commands.add_parser("site", help="build the documentation as a site")
     making.add_argument("--into", type=Path, default=site.BUILT, help="the folder, which is emptied: build/site")
     building = commands.add_parser("build", help="build everything that is published; asks no index")
@@ -37,6 +38,8 @@ def main() -> None:
         jars.make()
     elif chosen.command == "monitoring":
         monitoring.make()
+    elif chosen.command == "man":
+        man.make()
     elif chosen.command == "site":
         site.make(chosen.into)
     elif chosen.command == "image":

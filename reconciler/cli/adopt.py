@@ -20,7 +20,7 @@ from reconciler.cli.migrate.former import (
     show_taken,
 )
 from reconciler.cli.planning import print_outcome, show_plan, tell_next
-from reconciler.cli.shared_options import Clusters, Topics
+from reconciler.cli.shared_options import Clusters, LockWait, Topics
 from reconciler.model.base.errors import EnvironmentFault
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
@@ -55,9 +55,7 @@ def adopt(
     offsets_topic: OffsetsTopic = None,
     connector: ConnectorName = None,
     group: MirrorGroup = None,
-    wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for an apply to end.")
-    ] = 60.0,
+    wait: LockWait = 60.0,
 ) -> None:
     """Take over topics that stand where copies would, as MirrorMaker 2's: show the plan, ask, record them as ours."""
     topology = load_topology(files)

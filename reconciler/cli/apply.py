@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import TERMINAL, Files, confirm, go_on, load_topology
-from reconciler.cli.formats import FORMAT, PlanFormat, as_written
+from reconciler.cli.formats import PlanFormat
 from reconciler.cli.planning import print_outcome, show_plan, tell_next
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
-from reconciler.cli.shared_options import AllowDelete, Clusters, TakeOver, Topics, allowances
+from reconciler.cli.shared_options import AllowDelete, Clusters, LockWait, PlanOutput, TakeOver, Topics, allowances
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
 from reconciler.operate.applying import Applying, ApplyOptions, Approval
@@ -23,9 +23,7 @@ def apply(
     files: Files,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    output: Annotated[
-        PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")
-    ] = "text",
+    output: PlanOutput = "text",
     clusters: Clusters = None,
     target: Topics = None,
     allow_delete: AllowDelete = None,
@@ -36,9 +34,7 @@ def apply(
             "--plan", metavar="FILE", help="Carry out the plan that `plan --out` wrote, unless something has moved."
         ),
     ] = None,
-    wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for another apply to end.")
-    ] = 60.0,
+    wait: LockWait = 60.0,
     max_lag: Annotated[
         float,
         typer.Option("--max-lag", metavar="SECONDS", min=0.0, help="How far behind flows may be before the next wave."),
@@ -59,7 +55,7 @@ def apply(
         message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
         raise typer.BadParameter(message, param_hint="--yes")
     by.check_part(applying.scope.topics)
-    applied = applying.run(_Asking(topology, output, yes), by.make)
+    applied = applying.run(Asking(topology, output, yes), by.make)
     outcome = applied.outcome
     print_outcome(applied.plan, outcome, output)
     if output == "text" and outcome.is_complete and topology.flows_into(outcome.in_force):
@@ -69,7 +65,7 @@ def apply(
 
 
 @dataclass(frozen=True)
-class _Asking(Approval):
+class Asking(Approval):
     """Prints a plan, and reads an answer from the terminal.
 
     Attributes:

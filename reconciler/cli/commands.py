@@ -24,6 +24,7 @@ MODULES: Mapping[str, str] = {
     "drift": "drift",
     "adopt": "adopt",
     "destroy": "destroy",
+    "recreate": "recreate",
     "deployments": "deploy.deployments",
     "render": "deploy.render",
     "ci": "deploy.ci",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from reconciler.cli.environments import in_environment
 from reconciler.model.base.errors import Problem
 from reconciler.operate.reporter import Emphasis, Reporter
 from reconciler.operate.targets import InvalidArgument
@@ -58,6 +59,7 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE...",
         default_factory=default_files,
+        callback=in_environment,
         show_default=False,
         help=f"Topology files; several are one topology. - reads standard input. Default: ${FILE_VARIABLE}, else "
         f"{DEFAULT_FILE}.",

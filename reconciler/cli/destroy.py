@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
@@ -10,9 +9,18 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import TERMINAL, Files, confirm, load_topology, say
-from reconciler.cli.formats import FORMAT, PlanFormat, as_written
 from reconciler.cli.planning import print_outcome, show_plan
-from reconciler.cli.shared_options import AllowDelete, Clusters, TakeOver, Topics, allowances
+from reconciler.cli.shared_options import (
+    AllowDelete,
+    Clusters,
+    DeletesYes,
+    LockWait,
+    PlanOutput,
+    TakeOver,
+    Topics,
+    allowances,
+    check_can_ask,
+)
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
@@ -31,18 +39,14 @@ def destroy(
     *,
     allow_delete: AllowDelete = None,
     take_over: TakeOver = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. It allows no deletion.")] = False,
-    output: Annotated[
-        PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")
-    ] = "text",
+    yes: DeletesYes = False,
+    output: PlanOutput = "text",
     clusters: Clusters = None,
     target: Topics = None,
     state: Annotated[
         bool, typer.Option("--state", help="Delete the topology's state topics too, once nothing else is left.")
     ] = False,
-    wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for an apply to end.")
-    ] = 60.0,
+    wait: LockWait = 60.0,
 ) -> None:
     """Delete the copies that this topology has made at its targets, with all records; sources are not read."""
     topology = load_topology(files)
@@ -50,9 +54,7 @@ def destroy(
     if state and only:
         message = "the state is needed while copies are left, and --target leaves some"
         raise typer.BadParameter(message, param_hint="--state")
-    if not yes and not sys.stdin.isatty():
-        message = "it is needed where there is no terminal to ask on; without --allow-delete nothing is deleted anyway"
-        raise typer.BadParameter(message, param_hint="--yes")
+    check_can_ask(yes)
     # Of the clusters none but the targets are needed, not even to be there.
     between = tuple(flow for flow in topology.flows if flow.source in targets)
     with Locks(replace(topology, flows=between), targets, wait, TERMINAL) as locks:

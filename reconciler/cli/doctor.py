@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import default_files, has_default_files, load_topology, stderr_console, stdout_console
+from reconciler.cli.environments import in_environment
 from reconciler.cli.formats import print_json
 from reconciler.cli.shared_options import Clusters, Output
 from reconciler.operate.checking import cluster_checks, machine_checks
@@ -26,7 +27,7 @@ def doctor(
     """Check this machine and the clusters, and show what stands against replicating. Changes nothing."""
     from reconciler.report.health import checks_json, checks_text
 
-    files = files or (default_files() if has_default_files() else [])
+    files = in_environment(files or (default_files() if has_default_files() else []))
     if clusters and not files:
         message = "it goes with topology files; without any, this machine alone is looked at"
         raise typer.BadParameter(message, param_hint="--clusters")

@@ -11,6 +11,7 @@ import typer
 
 from reconciler.cli.common import default_files, load_with_fields, stdout_console
 from reconciler.cli.completing import error_codes
+from reconciler.cli.environments import in_environment
 from reconciler.cli.formats import FORMAT, CommandsFormat, as_written, print_json
 from reconciler.cli.shared_options import OneFlow, check_flow
 from reconciler.model.declared.flow import Flow
@@ -65,7 +66,7 @@ def explain(
             raise typer.BadParameter(message, param_hint="CODE")
         _print_codes(wanted, output)
         return
-    topology, fields = load_with_fields(files or default_files())
+    topology, fields = load_with_fields(in_environment(files or default_files()))
     check_flow(topology, flow)
     if output == "commands" and not acls:
         message = "commands are there for --acls alone"

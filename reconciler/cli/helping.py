@@ -28,6 +28,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "drift": "Show what others changed since the apply",
         "adopt": "Take over topics that stand where copies go",
         "destroy": "Delete the copies of this topology",
+        "recreate": "Delete single copies, and copy them again",
     },
     "Run": {
         "replicate": "Copy records, until stopped",

@@ -17,13 +17,14 @@ import typer
 from typer.main import get_command
 
 from reconciler import starting
+from reconciler.cli import environments
 from reconciler.cli.commands import Commands
 from reconciler.cli.common import log_to, print_log, print_problems
 from reconciler.cli.formats import write_as_json
 from reconciler.cli.helping import Grouped, readable, settings
 from reconciler.cli.log import VERBOSE, begin_logging
 from reconciler.cli.look.version import version as print_version
-from reconciler.cli.optional_values import with_values, with_verbose_first
+from reconciler.cli.optional_values import with_general_first, with_values
 from reconciler.model.base.errors import AnabranchError, Problem
 from reconciler.model.base.installed import lacking
 from reconciler.model.base.text import kept_in_lines, shown
@@ -64,9 +65,20 @@ def _options(
             help="Print debug lines on stderr: of all rooms, or of some (--verbose=replicator,state).",
         ),
     ] = None,
+    environment: Annotated[
+        str | None,
+        typer.Option(
+            environments.OPTION,
+            metavar="NAME",
+            envvar=environments.VARIABLE,
+            show_envvar=False,
+            help="Add what FILE.NAME.yaml declares, and take the values of FILE.NAME.values.yaml.",
+        ),
+    ] = None,
 ) -> None:
     """Kafka clusters kept in step by declared topologies."""
     begin_logging(verbose)
+    environments.choose(environment)
 
 
 def command_line() -> Any:
@@ -82,9 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log_to(None)
     write_as_json()
     strangers.listen(lambda problem: print_problems((problem,), severity="warning"))
-    given = with_verbose_first(sys.argv[1:] if arguments is None else arguments)
-    leading = sum(one.startswith(VERBOSE) for one in given)
-    told = [*given[:leading], *with_values(given[leading:])]
+    general, rest = with_general_first(sys.argv[1:] if arguments is None else arguments)
+    told = [*general, *with_values(rest)]
     try:
         command_line().main(told, prog_name="anabranch", standalone_mode=True)
     except SystemExit as end:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from reconciler.cli.environments import OPTION as ENVIRONMENT
 from reconciler.cli.log import VERBOSE
 from reconciler.cli.patience import COMMANDS, FOR_EVER, OPTION, is_duration
 from reconciler.starting import ALL_ROOMS
@@ -19,16 +20,26 @@ WATCH_SHORT = "-w"
 WATCH_SECONDS = 2.0
 
 
-def with_verbose_first(arguments: Sequence[str]) -> list[str]:
-    """Return a command line in which every `--verbose` stands before the command, with its value.
+def with_general_first(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the options of `anabranch` itself, `--verbose` and `--env` with their values, and the rest of a line.
 
-    It is an option of `anabranch` itself, so that each command has it; users write it anywhere.
+    Each command has them in this way; users write them anywhere.
     """
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    found = [one for one in arguments[:end] if one == VERBOSE or one.startswith(f"{VERBOSE}=")]
-    rest = [one for one in arguments[:end] if one not in found]
-    values = [f"{VERBOSE}={ALL_ROOMS}" if one == VERBOSE else one for one in found]
-    return [*values, *rest, *arguments[end:]]
+    general: list[str] = []
+    rest: list[str] = []
+    given = iter(arguments[:end])
+    for one in given:
+        if one == VERBOSE:
+            general.append(f"{VERBOSE}={ALL_ROOMS}")
+        elif one == ENVIRONMENT:
+            # Without a value typer's own message is as good as ours.
+            general += [one, *(value for value in [next(given, None)] if value is not None)]
+        elif one.startswith((f"{VERBOSE}=", f"{ENVIRONMENT}=")):
+            general.append(one)
+        else:
+            rest.append(one)
+    return general, [*rest, *arguments[end:]]
 
 
 def with_values(arguments: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from reconciler.cli.common import DEFAULT_FILE, print_problems, stderr_console, stdout_console
+from reconciler.cli.environments import OPTION, chosen, without_environment
 from reconciler.cli.formats import PlanFormat, PlanPicture, print_json
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.outcome import Outcome
@@ -58,8 +59,10 @@ def print_plan(plan: Plan, output: PlanFormat, longest: int | None = None, comma
 
 def tell_next(command: str, files: Collection[Path], options: Sequence[str] = (), note: str = "") -> None:
     """Print to stdout which command comes next, below what was printed as text, and a note on it."""
-    named = [] if list(files) == [DEFAULT_FILE] else files
-    said = shlex.join(["anabranch", command, *map(str, named), *options])
+    own = without_environment(list(files))
+    named = [] if own == [DEFAULT_FILE] else own
+    environment = [OPTION, chosen()] if chosen() else []
+    said = shlex.join(["anabranch", command, *map(str, named), *options, *environment])
     stdout_console().print(f"next: {said}{note}", style="dim")
 
 

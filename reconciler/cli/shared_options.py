@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.completing import cluster_aliases, flow_names
-from reconciler.cli.formats import FORMAT, TextOrData, as_written
+from reconciler.cli.formats import FORMAT, PlanFormat, TextOrData, as_written
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.removals import DELETION_KINDS, DeletionKind
@@ -23,6 +24,11 @@ Clusters = Annotated[
         help="Only the flows into these clusters; a comma list, or repeated.",
     ),
 ]
+DeletesYes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. It allows no deletion.")]
+LockWait = Annotated[
+    float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for another apply to end.")
+]
+PlanOutput = Annotated[PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")]
 Output = Annotated[TextOrData, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")]
 OneFlow = Annotated[
     str | None,
@@ -92,6 +98,17 @@ AllowDelete = Annotated[
         help="Delete at most N things of a kind, as topic=3 or acl=1. Nothing else allows it, not --yes.",
     ),
 ]
+
+
+def check_can_ask(yes: bool) -> None:
+    """Check that a command that deletes can ask, or need not.
+
+    Raises:
+        typer.BadParameter: `--yes`, there is no terminal.
+    """
+    if not yes and not sys.stdin.isatty():
+        message = "it is needed where there is no terminal to ask on; without --allow-delete nothing is deleted anyway"
+        raise typer.BadParameter(message, param_hint="--yes")
 
 
 def allowances(said: Sequence[str] | None) -> dict[DeletionKind, int] | None:

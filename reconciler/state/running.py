@@ -16,7 +16,7 @@ from reconciler.model.base.errors import Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.planning.removals import DeleteTopic
 from reconciler.model.recorded.declaration import DeclarationHistory, DeclarationStanding
-from reconciler.model.tasks.status import TaskStatus
+from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.liveness import Liveness
 from reconciler.state.status import StatusReader
@@ -43,7 +43,8 @@ class Copiers:
         """Return, by remote topic, why it cannot be deleted now: a run copies into it.
 
         Args:
-            steps: topics that are to be deleted there.
+            steps: topics that are to be deleted there; of those that are recreated, partitions that are paused and
+                drained do not count, nor do runs without them: they obey the pause.
             declared: digest of a declaration whose flows take these topics no longer: its runs do not count, unless
                 they have such a topic open; None where every run counts.
 
@@ -64,9 +65,11 @@ class Copiers:
         live = self._writers.living(lambda w: is_of_flows(w) or any(one.remote in names for one in w.partitions))
         of_flow = {word.flow: word for word in reversed(live) if is_of_flows(word)}
         having = {one.remote: word for word in reversed(live) for one in word.partitions}
+        moving = {one.remote: word for word in reversed(live) for one in word.partitions if not _is_paused(one)}
         found = {}
         for step in steps:
-            word = having.get(step.name) or of_flow.get(step.flow)
+            is_recreated = step.reason == "recreated"
+            word = moving.get(step.name) if is_recreated else having.get(step.name) or of_flow.get(step.flow)
             if word is not None:
                 found[step.name] = _problem(self._cluster, step, word)
         return found
@@ -154,6 +157,10 @@ class _LiveWriters:
 
 def _copies(word: TaskStatus) -> bool:
     return not word.stopped and (word.starting or not (word.is_held and word.waiting))
+
+
+def _is_paused(partition: PartitionStatus) -> bool:
+    return partition.state is PartitionState.PAUSED
 
 
 def _is_of(word: TaskStatus, topology: str, history: DeclarationHistory) -> bool:

@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
+from tests.support.commands.browsing import launched, opened
+from tests.support.commands.pictures import PICTURES, drawn_by, picture
+from tests.support.commands.serving import ready, serving
 from tests.support.commands.shell import Shell
 from tests.support.commands.transcripts import Typed, transcript, unlike
 from tests.support.waiting import eventually
@@ -16,6 +20,10 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.spark
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+PICTURED = {"anabranch plan": "terminal-plan", "anabranch status": "terminal-status"}
+COLUMNS = 100
+# Until the charts of the page have something to show.
+CHARTS_MILLISECONDS = 30_000
 # What they show comes about while flows run, and typing them again changes nothing.
 READING = re.compile(r"anabranch (status|topics|groups|describe|verify|failover .*--dry-run)\b")
 
@@ -42,6 +50,8 @@ def test_each_command_prints_what_the_page_shows(shell: Shell) -> None:
                 assert running.wait() == 0
             elif one.printed:
                 printed_as_shown(shell, one)
+                if PICTURES and one.line in PICTURED:
+                    keep_pictures(shell, one.line)
             else:
                 shell.typed(one.line)
     finally:
@@ -56,3 +66,19 @@ def printed_as_shown(shell: Shell, one: Typed) -> None:
     else:
         said = shell.output(one.line)
         assert not unlike(one.printed, said), (one.line, unlike(one.printed, said), said)
+
+
+def keep_pictures(shell: Shell, line: str) -> None:
+    """Keep what a command draws on a terminal, and beside `status` the page, all and one flow of it."""
+    drawn = drawn_by(shell.folder, line.split()[1:], COLUMNS, **(shell.env | {"COLUMNS": str(COLUMNS)}))
+    (Path(PICTURES) / f"{PICTURED[line]}.svg").write_text(picture(drawn, line, COLUMNS))
+    if line != "anabranch status":
+        return
+    with serving(shell.folder / "anabranch.yaml") as service, launched() as browser:
+        ready(service)
+        for scheme, place in (("light", ""), ("dark", "#/flow/hub-paris")):
+            options = {"color_scheme": scheme, "viewport": {"width": 1100, "height": 860}}
+            with opened(browser, f"{service.url}/{place}", [], **options) as page:
+                expect(page.locator("main")).to_contain_text("running")
+                page.wait_for_timeout(CHARTS_MILLISECONDS)
+                page.screenshot(path=Path(PICTURES) / f"page-{scheme}.png")

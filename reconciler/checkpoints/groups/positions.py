@@ -170,7 +170,7 @@ class Positions:
             f"copy {name} has identical offsets: its position is the end of its log at {self.flow.target}, and "
             "nothing but records moves it"
         )
-        return Problem("AB627", where, message, "to have it begin anew, delete the copy and run `anabranch apply`")
+        return Problem("AB627", where, message, f"to have it begin anew: `anabranch recreate --target {name}`")
 
     def moved(self, before: Position, after: int, source_id: str | None) -> str:
         """Return the note to be committed with a position that is moved.

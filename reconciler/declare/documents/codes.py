@@ -35,6 +35,7 @@ FIXED_CONFIG: Final = "AB124"
 NOT_LINEAR: Final = "AB125"
 NO_REFERENCE: Final = "AB129"
 OUR_PREFIX: Final = "AB131"
+NO_VALUES: Final = "AB133"
 NO_NAME: Final = "AB135"
 
 # Warnings: the topology is accepted.

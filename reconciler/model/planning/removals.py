@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from reconciler.model.recorded.ownership import OwnedTopic
 
-RemovalReason = Literal["destroyed", "flow-gone", "not-taken", "renamed"]
+RemovalReason = Literal["destroyed", "flow-gone", "not-taken", "recreated", "renamed"]
 """Why a topic is deleted: everything is; its flow is declared no longer; the flow takes its original no longer; or the
 flow gives the copy another name now."""
 

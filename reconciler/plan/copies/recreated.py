@@ -58,8 +58,9 @@ def why_kept(flow: Flow, original: ObservedTopic) -> str:
     """Return the notice of an original whose copy is kept as it is."""
     return (
         f"{flow.source}'s {original.name} was made anew since the last apply: its copy stays as it is, with the old "
-        "records, and nothing of the new topic is copied (on-recreate: park); delete the copy and run `anabranch "
-        "apply`, or declare `on-recreate: restart` to have the new records behind the old ones"
+        "records, and nothing of the new topic is copied (on-recreate: park); `anabranch recreate --target "
+        f"{flow.remote_topic(original.name)}` begins the copy anew, and `on-recreate: restart` has the new records "
+        "behind the old ones"
     )
 
 

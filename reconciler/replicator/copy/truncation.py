@@ -83,8 +83,8 @@ async def refuse_truncated(wire: Wire, logs: Logs, read: ReadPosition | None) ->
     end = await truncated_at(wire, logs.source, place.partition, position, read)
     if end is not None:
         remedy = (
-            f"the copy {place.remote} keeps them and cannot go on with the same offsets: delete the copy and run "
-            "`anabranch apply` to copy what the source has now"
+            f"the copy {place.remote} keeps them and cannot go on with the same offsets: `anabranch recreate --target "
+            f"{place.remote}` copies what the source has now"
         )
         reason = truncated(place, end, position, remedy)
         raise Disagreement(PartitionState.PARKED, reason.code, reason.text)

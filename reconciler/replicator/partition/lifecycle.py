@@ -120,11 +120,11 @@ class PartitionLifecycle:
         self._blocked = None
 
     def status(self) -> PartitionStatus:
-        """Return the partition's status."""
+        """Return the partition's status; it is paused once nothing is outstanding."""
         place = self.place
-        return PartitionStatus(
-            place.topic, place.partition, place.remote, self.state, self.position, self.end, self.reason
-        )
+        is_draining = self.state is PartitionState.PAUSED and self.is_at_work
+        state = PartitionState.RUNNING if is_draining else self.state
+        return PartitionStatus(place.topic, place.partition, place.remote, state, self.position, self.end, self.reason)
 
     # --- from operators ----------------------------------------------------------------------------------------------
 

@@ -287,8 +287,8 @@ def made_anew(place: Place, before: int | None = None) -> Verdict:
     lost = "" if before is None else "; later ones are lost"
     text = (
         f"topic {place.topic} was deleted at the source and created again; its copy {place.remote} holds {old}{lost}: "
-        "delete the copy and run `anabranch apply`, or declare `on-recreate: restart` to have the new records behind "
-        "the old ones"
+        f"`anabranch recreate --target {place.remote}` begins it anew, and `on-recreate: restart` has the new records "
+        "behind the old ones"
     )
     return PartitionState.PARKED, Reason("AB218", text)
 

@@ -168,7 +168,7 @@ class TranslatedTakeover:
                 text = (
                     f"flow {flow} has filled {place.remote}/{place.partition} from this topic, and its position goes "
                     f"by that name: as {self._flow.name} all would be copied once more; call the flow {flow} again, or "
-                    "delete the copy and run `anabranch apply` to have it made anew"
+                    f"have the copy made anew by `anabranch recreate --target {place.remote}`"
                 )
                 raise Disagreement(_PARKED, "AB233", text)
 
@@ -282,7 +282,7 @@ class TranslatedTakeover:
         text = (
             f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired as "
             "nothing ran for longer than offsets.retention.minutes of the target; the last offset sync does not hold "
-            f"it either: {why}; delete the copy and run `anabranch apply` to have it made anew"
+            f"it either: {why}; have the copy made anew by `anabranch recreate --target {place.remote}`"
         )
         raise Disagreement(_PARKED, "AB226", text)
 

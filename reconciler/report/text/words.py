@@ -48,6 +48,7 @@ REMOVAL_REASONS: dict[RemovalReason, str] = {
     "destroyed": "made by this topology",
     "flow-gone": "its flow is not declared any more",
     "not-taken": "its flow takes the original no longer",
+    "recreated": "recreated, and copied again from its original",
     "renamed": "its flow gives the copy another name now",
 }
 IN_DOUBT = "on record as ours, but this declaration would not have made them"

@@ -5,13 +5,7 @@ What does not fit into a line is broken by a terminal wherever that happens to b
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
-import subprocess
-import sys
-import termios
 import time
 from pathlib import Path
 
@@ -26,10 +20,9 @@ from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusWriter
 from tests.support.clusters.kafka import create, declared
 from tests.support.commands import one_flow
-from tests.support.commands.pictures import picture
+from tests.support.commands.pictures import PICTURES, drawn_by, picture
 from tests.support.replicator.alive import alive
 
-SECONDS = 300.0
 # A colour, and whatever a terminal takes for an order.
 COLOUR = re.compile(r"\x1b\[(?:[\d;]*;)?[349][0-7]m")
 ORDER = re.compile(r"\x1b(?:\[[?\d;]*[A-Za-z]|\][^\x07]*\x07)")
@@ -47,38 +40,8 @@ SESSIONS = (
     ["describe", "topic", "TOPIC"],
     ["lag"],
 )
-# A folder in which a picture of each is kept, to be looked at.
-PICTURES = os.environ.get("ANABRANCH_TEST_PICTURES", "")
 # An aside that only wide terminals show.
 ASIDES = {"plan"}
-
-
-def shown(folder: Path, arguments: list[str], columns: int, **environment: str) -> str:
-    """Return what a command draws on a terminal of so many columns."""
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (60, columns))
-    known = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "reconciler.cli.main", *arguments],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        env=known | {"TERM": "xterm-256color"} | environment,
-    )
-    os.close(theirs)
-    drawn, deadline = b"", time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        if not select.select([ours], [], [], 0.2)[0]:
-            continue
-        try:
-            drawn += os.read(ours, 65_536)
-        except OSError:
-            # The other end is closed: the command has ended.
-            break
-    os.close(ours)
-    assert process.wait(SECONDS) in (0, 1), drawn
-    return drawn.decode().replace("\r\n", "\n")
 
 
 @pytest.fixture
@@ -111,17 +74,17 @@ def test_no_word_is_broken_and_nothing_is_cut(
     Journal(west, own(name).status).ensure()
     arguments = [{"FLOW": one_flow.FLOW, "TOPIC": topic_name}.get(word, word) for word in session]
     with alive(StatusWriter(west, name), reported(topic_name)):
-        plain = words(shown(folder, arguments, 10_000))
+        plain = words(drawn_by(folder, arguments, 10_000))
         for columns in (80, 140):
-            drawn = shown(folder, arguments, columns)
+            drawn = drawn_by(folder, arguments, columns)
             assert [line for line in final(drawn).split("\n") if cell_len(line) > columns] == []
             if session[0] not in ASIDES or columns >= NARROW:
                 assert words(drawn) == plain
             if PICTURES:
                 name = "-".join(word.strip("-").lower() for word in session)
                 title = " ".join(["anabranch", *session])
-                (Path(PICTURES) / f"{name}-{columns}.svg").write_text(picture(coloured(drawn), title, columns))
-            colourless = shown(folder, arguments, columns, NO_COLOR="1")
+                (Path(PICTURES) / f"{name}-{columns}.svg").write_text(picture(drawn, title, columns))
+            colourless = drawn_by(folder, arguments, columns, NO_COLOR="1")
             assert not COLOUR.search(colourless)
 
 
@@ -132,13 +95,6 @@ def final(drawn: str) -> str:
         parts = [part for part in line.split("\r") if part and not "\u2800" <= part[0] <= "\u28ff"]
         lines.append(parts[-1] if parts else "")
     return "\n".join(lines)
-
-
-def coloured(drawn: str) -> str:
-    """Return what is left on the screen with its colours, without the spinner."""
-    orders = re.sub(r"\x1b\[[?\d;]*[A-LN-Za-ln-z]", "", drawn)
-    parts = re.split(r"\r|\n", orders)
-    return "\n".join(one for one in parts if not re.match(r"(?:\x1b\[[\d;]*m)*[\u2800-\u28ff]", one)).strip("\n")
 
 
 def words(drawn: str) -> list[str]:

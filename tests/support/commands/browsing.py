@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 MILLISECONDS = 300_000
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Run a browser; the test is skipped where there is none."""
+    binary = shutil.which("chromium")
+    if binary is None:
+        pytest.skip("no chromium on PATH: it is in the Debian package of that name")
+    with sync_playwright() as playwright:
+        one = playwright.chromium.launch(
+            executable_path=binary, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        yield one
+        one.close()
 
 
 @contextmanager

@@ -46,7 +46,11 @@ def completed(folder: Path, line: str, word: int) -> list[str]:
         ("anabranch lag broken.yaml --flow ", 4, []),
         ("anabranch plan --clusters ", 3, ["eu-west", "us-east"]),
         ("anabranch plan --clusters eu-west,u", 3, ["eu-west,us-east"]),
-        ("anabranch explain AB45", 2, ["AB450", "AB451", "AB452", "AB453", "AB454", "AB455", "AB456", "AB457"]),
+        (
+            "anabranch explain AB45",
+            2,
+            ["AB450", "AB451", "AB452", "AB453", "AB454", "AB455", "AB456", "AB457", "AB458", "AB459"],
+        ),
     ],
 )
 def test_names_and_codes_are_completed(tmp_path: Path, line: str, word: int, expected: list[str]) -> None:

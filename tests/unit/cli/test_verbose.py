@@ -14,7 +14,7 @@ import pytest
 from reconciler import starting
 from reconciler.cli.log import begin_logging, opened, set_levels
 from reconciler.cli.main import main
-from reconciler.cli.optional_values import with_verbose_first
+from reconciler.cli.optional_values import with_general_first
 
 pytestmark = pytest.mark.slow
 
@@ -34,15 +34,18 @@ flows: [{name: east-west, from: east, to: west}]
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (["plan", "a.yaml"], ["plan", "a.yaml"]),
-        (["plan", "--verbose", "a.yaml"], ["--verbose=all", "plan", "a.yaml"]),
-        (["plan", "a.yaml", "--verbose=state,wire.net"], ["--verbose=state,wire.net", "plan", "a.yaml"]),
-        (["--verbose", "plan"], ["--verbose=all", "plan"]),
-        (["plan", "--", "--verbose"], ["plan", "--", "--verbose"]),
+        (["plan", "a.yaml"], ([], ["plan", "a.yaml"])),
+        (["plan", "--verbose", "a.yaml"], (["--verbose=all"], ["plan", "a.yaml"])),
+        (["plan", "a.yaml", "--verbose=state,wire.net"], (["--verbose=state,wire.net"], ["plan", "a.yaml"])),
+        (["--verbose", "plan"], (["--verbose=all"], ["plan"])),
+        (["plan", "--", "--verbose"], ([], ["plan", "--", "--verbose"])),
+        (["plan", "--env", "prod", "--verbose"], (["--env", "prod", "--verbose=all"], ["plan"])),
+        (["--env=prod", "plan"], (["--env=prod"], ["plan"])),
+        (["plan", "--env"], (["--env"], ["plan"])),
     ],
 )
-def test_it_may_stand_anywhere(given: list[str], expected: list[str]) -> None:
-    assert with_verbose_first(given) == expected
+def test_it_may_stand_anywhere(given: list[str], expected: tuple[list[str], list[str]]) -> None:
+    assert with_general_first(given) == expected
 
 
 def test_levels_are_those_of_the_named_rooms_and_are_taken_back(capsys: pytest.CaptureFixture[str]) -> None:

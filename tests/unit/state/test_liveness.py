@@ -118,6 +118,20 @@ def test_a_run_of_the_declaration_without_the_topic_is_in_nobodys_way(clock: Clo
         assert list(copiers.still_copied([STEP], "other")) == ["east.orders"]
 
 
+def test_a_topic_is_recreated_while_runs_hold_it_paused_and_drained(clock: Clock) -> None:
+    step = replace(STEP, reason="recreated")
+    held = tuple(replace(one, state=PartitionState.PAUSED) for one in ALONE.partitions)
+
+    def copied(*partitions: PartitionStatus) -> list[str]:
+        clock.speak = lambda now: [replace(ALONE, time=now, partitions=partitions)]
+        with Copiers(WEST, "topology") as copiers:
+            return list(copiers.still_copied([step], None))
+
+    assert copied(*held) == []
+    assert copied() == [], "a run without it obeys the pause when it begins"
+    assert copied(*ALONE.partitions, *held) == ["east.orders"], "one partition goes on"
+
+
 # --- words that are shown --------------------------------------------------------------------------------------------
 
 

@@ -215,6 +215,7 @@ LINES = {
     "offsets read": FLOW,
     "offsets translate": [*FLOW, "--offset", "x/0:0"],
     "offsets write": [*AGREED, "--topic", "x", "--to", "earliest"],
+    "recreate": ["--yes", "--target", "a.x"],
     "release": [*AGREED, "--to", "mm2"],
     "replicate": UNTIL,
     "serve": ["--listen", "127.0.0.1:0"],

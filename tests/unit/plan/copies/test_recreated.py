@@ -52,7 +52,7 @@ def test_nothing_is_done_with_the_copy_of_a_topic_made_anew(
     assert plan.steps == ()
     message = next(notice.message for notice in plan.warnings if notice.subject == REMOTE)
     assert message.startswith(f"{MADE_ANEW}: its copy stays as it is")
-    assert "delete the copy and run `anabranch apply`, or declare `on-recreate: restart`" in message
+    assert "`anabranch recreate --target us-east.orders` begins the copy anew, and `on-recreate: restart`" in message
     observed = {EAST: cluster(EAST, original), WEST: target}
     assert hindered(declared, observed, (WEST,)) == {"us-east-eu-west": {"orders": message}}
 

@@ -112,7 +112,7 @@ def test_identical_offsets_park_and_say_how_much_where_and_what_to_do(shift: int
     state, reason = refused.value.verdict
     assert (state, reason.code) == (PartitionState.PARKED, "AB219")
     assert reason.text.startswith("3,000 offsets of orders/3 that were copied, 2000 to 4999, are no")
-    assert "delete the copy" in reason.text
+    assert "anabranch recreate --target" in reason.text
 
 
 def test_a_copy_that_was_made_anew_is_another_one() -> None:

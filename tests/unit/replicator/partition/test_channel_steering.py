@@ -37,8 +37,10 @@ def test_what_was_in_flight_is_answered_and_counted() -> None:
     feed(channel, log(0, 3, 3))
     (first,) = send_all(channel)
     channel.pause()
+    assert channel.status().state is PartitionState.RUNNING, "it is reported as paused once nothing is outstanding"
     assert land(channel, first)
     assert (channel.position, channel.state, list(channel.in_flight)) == (3, PartitionState.PAUSED, [])
+    assert channel.status().state is PartitionState.PAUSED
 
 
 def test_a_fetch_answer_on_its_way_is_not_taken() -> None:

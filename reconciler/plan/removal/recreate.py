@@ -1,0 +1,93 @@
+"""The plan that deletes copies of ours which flows make anew: first the old records go, then `build` plans new topics.
+
+Pure. What could not be copied again is refused, and what the original does not have any more is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from reconciler.model.base.errors import Problem, Refused
+from reconciler.model.declared.topology import Topology
+from reconciler.model.planning.observed import ObservedTopic
+from reconciler.model.planning.removals import DeleteTopic
+from reconciler.model.planning.steps import ClusterPlan, Notice, Plan
+from reconciler.plan.copies.offsets import Choice, Observed, choices
+from reconciler.plan.removal.destroy import against
+
+Copies = Mapping[tuple[str, str], tuple[Choice, ...]]
+"""By alias of the target and remote topic: each original that flows copy into it."""
+
+
+def recreated(topology: Topology, observed: Observed, targets: Collection[str], names: Collection[str]) -> Copies:
+    """Return what flows copy into the named remote topics of ours.
+
+    Args:
+        topology: what is declared.
+        observed: the targets, and the sources of flows into them.
+        targets: aliases of targets.
+        names: of remote topics.
+
+    Raises:
+        Refused: AB458, no enabled flow would copy one again, or it is not certain to be ours.
+    """
+    found: dict[tuple[str, str], list[Choice]] = {}
+    for choice in choices(topology, observed, targets):
+        if choice.remote in names and choice.blocked is None:
+            found.setdefault((choice.flow.target, choice.remote), []).append(choice)
+    problems = []
+    for alias in targets:
+        ours = {name: one for name, one in observed[alias].owned.items() if one.topology == topology.name}
+        for name in sorted(ours.keys() & set(names)):
+            existing = observed[alias].topics.get(name)
+            why = None if existing is None else against(name, ours[name], existing)
+            if why is None and (alias, name) not in found:
+                original = f"{ours[name].source}'s {ours[name].source_topic}"
+                why = f"nothing would be copied again: no enabled flow copies {original} there now"
+            if why is not None:
+                remedy = "correct the files, or `anabranch destroy --target` deletes it without a new copy"
+                problems.append(Problem("AB458", f"{alias}, topic {name}", why, remedy))
+    if problems:
+        raise Refused(problems)
+    return {where: tuple(originals) for where, originals in sorted(found.items())}
+
+
+def recreation_plan(topology: Topology, observed: Observed, copies: Copies) -> Plan:
+    """Return the plan that deletes copies; those that are not there any more need none.
+
+    Args:
+        topology: what is declared.
+        observed: what `copies` come from.
+        copies: as of `recreated`.
+    """
+    clusters = []
+    for alias in topology.aliases:
+        here = {name: originals for (target, name), originals in copies.items() if target == alias}
+        if not here:
+            continue
+        there = {name: topic for name, topic in observed[alias].topics.items() if name in here}
+        owned = observed[alias].owned
+        steps = tuple(
+            DeleteTopic.of(alias, owned[name], topic.topic_id, "recreated")
+            for name, topic in sorted(there.items())
+            if name in owned
+        )
+        lost = {name: _lost(there.get(name), originals) for name, originals in sorted(here.items())}
+        clusters.append(
+            ClusterPlan(
+                alias=alias,
+                datacenter=topology.clusters[alias].datacenter,
+                steps=steps,
+                warnings=tuple(Notice(name, message) for name, message in lost.items() if message),
+                wave=topology.wave(alias),
+            )
+        )
+    return Plan(topology.name, topology.digest, tuple(clusters))
+
+
+def _lost(copy: ObservedTopic | None, originals: Collection[Choice]) -> str:
+    """Return what is lost with a copy that holds more than its original does; empty where none is known to be."""
+    has, held = sum(choice.original.held for choice in originals), 0 if copy is None else copy.held
+    if has >= held:
+        return ""
+    return f"it holds {held:,} offsets, and its original {has:,} by now: records that the original has no more are lost"
