@@ -13,7 +13,16 @@ from reconciler.cli.common import TERMINAL, Files, confirm, go_on, load_topology
 from reconciler.cli.formats import PlanFormat
 from reconciler.cli.planning import print_outcome, show_plan, tell_next
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
-from reconciler.cli.shared_options import AllowDelete, Clusters, LockWait, PlanOutput, TakeOver, Topics, allowances
+from reconciler.cli.shared_options import (
+    AllowDelete,
+    Clusters,
+    LockWait,
+    PlanOutput,
+    TakeOver,
+    Topics,
+    allowances,
+    check_can_ask,
+)
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
 from reconciler.operate.applying import Applying, ApplyOptions, Approval
@@ -87,9 +96,11 @@ class Asking(Approval):
 
         Raises:
             typer.Exit: the answer is not yes.
+            typer.BadParameter: `--yes`, there is no terminal.
         """
         if self.yes:
             return False
+        check_can_ask()
         if deleted := plan.deletions("topic"):
             confirm(self.topology, deleted)
         else:

@@ -54,7 +54,6 @@ def destroy(
     if state and only:
         message = "the state is needed while copies are left, and --target leaves some"
         raise typer.BadParameter(message, param_hint="--state")
-    check_can_ask(yes)
     # Of the clusters none but the targets are needed, not even to be there.
     between = tuple(flow for flow in topology.flows if flow.source in targets)
     with Locks(replace(topology, flows=between), targets, wait, TERMINAL) as locks:
@@ -63,6 +62,7 @@ def destroy(
         show_plan(plan, output, asks=not yes)
         _guard(topology, plan, observed, allowed, only, take_over)
         if not plan.changes_nothing and not yes:
+            check_can_ask()
             confirm(topology, plan.deletions("topic"))
         is_new = locks.take_rest(plan)
         if is_new or not (plan.changes_nothing or yes):

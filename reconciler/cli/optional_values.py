@@ -1,4 +1,4 @@
-"""Options whose value may be left out: `--watch [SECONDS]`, `--wait [DURATION]`, `--verbose[=ROOMS]`.
+"""Options whose value may be left out (`--watch [SECONDS]`, `--wait [DURATION]`, `--verbose[=ROOMS]`); names of flows.
 
 Typer has no such options.
 
@@ -8,6 +8,7 @@ Typer has no such options.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from reconciler.cli.environments import OPTION as ENVIRONMENT
@@ -18,6 +19,10 @@ from reconciler.starting import ALL_ROOMS
 WATCH = "--watch"
 WATCH_SHORT = "-w"
 WATCH_SECONDS = 2.0
+_NAMES_A_FLOW = ("--flow", "-f", "flow")
+_FLOW_AND_NAME = "--flow="
+# `status` shows a flow as `a → b`; its name is `a-b`, unless it has another.
+_ROUTE = re.compile(r"\s*(?:->|→)\s*")
 
 
 def with_general_first(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -43,14 +48,20 @@ def with_general_first(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def with_values(arguments: Sequence[str]) -> list[str]:
-    """Return a command line in which every `--watch` has its seconds, and `--wait` of what runs on its duration."""
+    """Return a command line in which every `--watch` has its seconds, and `--wait` of what runs on its duration.
+
+    A flow may be named as it is shown, `a → b` or `a->b`.
+    """
     waits = arguments[:1] and arguments[0] in COMMANDS
     told: list[str] = []
     for number, argument in enumerate(arguments):
         if argument == "--":
             return [*told, *arguments[number:]]
         following = arguments[number + 1] if number + 1 < len(arguments) else ""
-        if argument in (WATCH, WATCH_SHORT) and not _is_number(following):
+        before = arguments[number - 1] if number else ""
+        if before in _NAMES_A_FLOW or argument.startswith(_FLOW_AND_NAME):
+            told.append(_ROUTE.sub("-", argument))
+        elif argument in (WATCH, WATCH_SHORT) and not _is_number(following):
             told.append(f"{WATCH}={WATCH_SECONDS}")
         elif waits and argument == OPTION and not is_duration(following):
             told.append(f"{OPTION}={FOR_EVER}")

@@ -6,7 +6,7 @@ import typer
 
 from reconciler.cli.apply import Asking
 from reconciler.cli.common import TERMINAL, Files, load_topology
-from reconciler.cli.planning import print_outcome
+from reconciler.cli.planning import print_outcome, tell_next
 from reconciler.cli.shared_options import (
     AllowDelete,
     Clusters,
@@ -16,7 +16,6 @@ from reconciler.cli.shared_options import (
     TakeOver,
     Topics,
     allowances,
-    check_can_ask,
 )
 from reconciler.operate.recreating import RecreateOptions, Recreating
 
@@ -37,9 +36,10 @@ def recreate(
     Runs go on meanwhile, with these topics paused.
     """
     topology = load_topology(files)
-    check_can_ask(yes)
     options = RecreateOptions(target or (), clusters or (), allowances(allow_delete) or {}, take_over, wait)
     applied = Recreating(topology, options, TERMINAL).run(Asking(topology, output, yes))
     print_outcome(applied.plan, applied.outcome, output)
     if not applied.outcome.is_complete:
         raise typer.Exit(applied.exit_code)
+    if output == "text":
+        tell_next("status", files, ["--watch"])

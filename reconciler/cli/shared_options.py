@@ -100,14 +100,14 @@ AllowDelete = Annotated[
 ]
 
 
-def check_can_ask(yes: bool) -> None:
-    """Check that a command that deletes can ask, or need not.
+def check_can_ask() -> None:
+    """Check that there is a terminal to ask on.
 
     Raises:
-        typer.BadParameter: `--yes`, there is no terminal.
+        typer.BadParameter: `--yes`, there is none.
     """
-    if not yes and not sys.stdin.isatty():
-        message = "it is needed where there is no terminal to ask on; without --allow-delete nothing is deleted anyway"
+    if not sys.stdin.isatty():
+        message = "nothing was changed: it is needed where there is no terminal to ask on"
         raise typer.BadParameter(message, param_hint="--yes")
 
 

@@ -103,7 +103,6 @@ class Recreating:
                 outcome = carry_out(self._topology, plan, locks, "deleting")
                 if outcome.is_complete:
                     plan = self._made_again(plan, outcome, locks)
-        outcome.is_part = True
         return Applied(plan, outcome, locks.interrupts.exit_code)
 
     def _places(self, topology: Topology) -> tuple[tuple[str, ...], Collection[str]]:
@@ -178,6 +177,7 @@ class Recreating:
             Refused: AB459, tasks went on; nothing was deleted.
         """
         from reconciler.state import control
+        from reconciler.state.journals.user import user
 
         paused: dict[str, Sequence[PauseScope]] = {}
         try:
@@ -185,7 +185,8 @@ class Recreating:
                 if cluster.steps:
                     alias = cluster.alias
                     paused[alias] = self._running(alias, places[alias])
-                    control.pause(self._topology.clusters[alias], self._topology.name, paused[alias])
+                    by = f"{user()} (recreate, until it is done)"
+                    control.pause(self._topology.clusters[alias], self._topology.name, paused[alias], by)
             for cluster in plan.clusters:
                 steps = [step for step in cluster.steps if isinstance(step, DeleteTopic)]
                 self._await_stillness(cluster.alias, steps, locks)

@@ -200,7 +200,8 @@ class Agreement:
 def _different(logs: Logs, offset: int, what: str) -> Disagreement:
     text = (
         f"{logs.copy} is not a copy of {logs.place.topic}: its record {offset} differs in {what}; the source was "
-        "recreated, or another producer wrote to the copy"
+        f"recreated, or another producer wrote to the copy; `anabranch recreate --target {logs.place.remote} "
+        "--allow-delete topic=1` copies it again"
     )
     return Disagreement(PartitionState.PARKED, "AB209", text)
 

@@ -20,6 +20,28 @@ FlowState = Literal[
     "disabled",
     "destroyed",
 ]
+STYLES: dict[FlowState, str] = {
+    "running": "green",
+    "opening": "cyan",
+    "waiting": "cyan",
+    "degraded": "red",
+    "paused": "yellow",
+    "failed over": "yellow",
+    "stopped": "dim",
+    "lost": "red",
+    "not running": "dim",
+    "disabled": "dim",
+    "destroyed": "yellow",
+}
+"""Of the word for each state."""
+PARTITION_STYLES = {
+    PartitionState.OPENING: "cyan",
+    PartitionState.RUNNING: "green",
+    PartitionState.PARKED: "red",
+    PartitionState.PAUSED: "yellow",
+    PartitionState.WAITING: "cyan",
+}
+"""Likewise of a partition's."""
 # Of a flow whose partitions are all in one of these nothing is copied.
 _STILL = frozenset({PartitionState.OPENING, PartitionState.PAUSED, PartitionState.WAITING})
 

@@ -16,31 +16,12 @@ from reconciler.model.recorded.failover import FailedOver
 from reconciler.model.recorded.pauses import Pauses, PauseScope
 from reconciler.model.tasks.latency import Latency, merged
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus, words
-from reconciler.report.status.states import FlowState, state_of, unheard, waiting_for
+from reconciler.report.status.states import PARTITION_STYLES, STYLES, FlowState, state_of, unheard, waiting_for
 from reconciler.report.text.columns import aligned
 from reconciler.report.text.line import Line
 from reconciler.report.text.measures import bytes_per_second, count, milliseconds, seconds
+from reconciler.report.text.words import counted
 
-_STYLES: dict[FlowState, str] = {
-    "running": "green",
-    "opening": "cyan",
-    "waiting": "cyan",
-    "degraded": "red",
-    "paused": "yellow",
-    "failed over": "yellow",
-    "stopped": "dim",
-    "lost": "red",
-    "not running": "dim",
-    "disabled": "dim",
-    "destroyed": "yellow",
-}
-_PARTITION_STYLES = {
-    PartitionState.OPENING: "cyan",
-    PartitionState.RUNNING: "green",
-    PartitionState.PARKED: "red",
-    PartitionState.PAUSED: "yellow",
-    PartitionState.WAITING: "cyan",
-}
 _AT_QUOTA = 0.75  # of it: what it holds back is let go in steps
 _NOT_RUN: frozenset[FlowState] = frozenset({"not running", "stopped", "lost"})
 # Titles of what `standing` returns.
@@ -301,13 +282,14 @@ def _route(summary: FlowSummary) -> str:
 
 def _flow_line(summary: FlowSummary, width: int) -> Line:
     line = Line(f"{_route(summary):<{width}}   ", style="bold")
-    line.append(f"{summary.state:<9}", style=_STYLES[summary.state])
+    line.append(f"{summary.state:<9}", style=STYLES[summary.state])
     is_waited_for = summary.state == "lost" and summary.waiting is not None
     if summary.state in ("running", "degraded", "opening", "paused"):
         line.append(f"   {summary.records_per_second:,.0f} rec/s", style="none")
         line.append(f"   {bytes_per_second(summary.bytes_per_second)}", style="none")
-        if summary.quota is not None and summary.is_at_quota:
-            line.append(f"   held at its quota of {bytes_per_second(summary.quota)}", style="yellow")
+        if summary.quota is not None and summary.lag:
+            held = "   held at its quota of " if summary.is_at_quota else "   quota "
+            line.append(held + bytes_per_second(summary.quota), style="yellow")
         line.append(f"   {_lag(summary)}", style="none")
         line.append(f"   p99 {milliseconds(summary.latency.p99)}" if summary.latency else "", style="none")
         line.append(f"   parked {summary.parked}" if summary.parked else "", style="red")
@@ -356,19 +338,19 @@ def _lag(summary: FlowSummary) -> str:
     if summary.lag is None:
         return "lag unknown"
     age = "" if summary.lag_seconds is None else f", {seconds(summary.lag_seconds)}"
-    unknown = f", of {summary.unknown:,} partitions unknown" if summary.unknown else ""
+    unknown = f", of {counted(summary.unknown, 'partition')} unknown" if summary.unknown else ""
     return f"lag {summary.lag:,} records{age}{unknown}"
 
 
 def _pause_line(scope: PauseScope, said: str) -> Line:
     what = "all partitions" if scope.topic is None else str(scope)
-    line = Line(f"  {what}  ", style="none").append("paused", style=_PARTITION_STYLES[PartitionState.PAUSED])
+    line = Line(f"  {what}  ", style="none").append("paused", style=PARTITION_STYLES[PartitionState.PAUSED])
     return line.append(f"  {said}" if said else "", style="none")
 
 
 def _partition_line(partition: PartitionStatus) -> Line:
     line = Line(f"  {partition.remote}/{partition.partition}  ", style="none")
-    line.append(f"{partition.state:<8}", style=_PARTITION_STYLES[partition.state])
+    line.append(f"{partition.state:<8}", style=PARTITION_STYLES[partition.state])
     line.append(f"  {partition.reason}" if partition.reason else "", style="none")
     return line
 
@@ -377,7 +359,7 @@ def standing(partition: PartitionStatus) -> list[str | Line]:
     """Return the cells under `STANDING`: where a partition stands and how well it does."""
     latency = partition.metrics.latency
     return [
-        Line(partition.state.value, style=_PARTITION_STYLES[partition.state]),
+        Line(partition.state.value, style=PARTITION_STYLES[partition.state]),
         count(partition.position),
         count(partition.end),
         count(partition.lag),

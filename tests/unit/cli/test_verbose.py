@@ -14,7 +14,7 @@ import pytest
 from reconciler import starting
 from reconciler.cli.log import begin_logging, opened, set_levels
 from reconciler.cli.main import main
-from reconciler.cli.optional_values import with_general_first
+from reconciler.cli.optional_values import with_general_first, with_values
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +46,19 @@ flows: [{name: east-west, from: east, to: west}]
 )
 def test_it_may_stand_anywhere(given: list[str], expected: tuple[list[str], list[str]]) -> None:
     assert with_general_first(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["pause", "--flow", "a->b"], ["pause", "--flow", "a-b"]),
+        (["verify", "--flow=a → b"], ["verify", "--flow=a-b"]),
+        (["describe", "flow", "a → b"], ["describe", "flow", "a-b"]),
+        (["pause", "-f", "a-b", "x->y.yaml"], ["pause", "-f", "a-b", "x->y.yaml"]),
+    ],
+)
+def test_a_flow_may_be_named_as_it_is_shown(given: list[str], expected: list[str]) -> None:
+    assert with_values(given) == expected
 
 
 def test_levels_are_those_of_the_named_rooms_and_are_taken_back(capsys: pytest.CaptureFixture[str]) -> None:

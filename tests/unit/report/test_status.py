@@ -74,6 +74,8 @@ def test_it_says_of_how_many_partitions_the_lag_is_not_known() -> None:
         said(partition(0, 5, 9), partition(1, -1, 100, PARKED, TOO_LARGE), partition(2, -1, -1, OPENING)),
         said(task=1),
     )
+    one = said(partition(0, 5, 9), partition(2, -1, -1, OPENING)), said(task=1)
+    assert "   lag 4 records, of 1 partition unknown" in lines(*one)[0]
     assert "   lag 4 records, of 2 partitions unknown   " in lines(*words)[0]
     assert status_json([summary(*words)], NOW)["flows"][0]["lagUnknown"] == 2
     assert "unknown" not in lines(said(partition(0, 5, 9)), said(task=1))[0]
@@ -112,6 +114,7 @@ def test_a_flow_that_copies_as_much_as_its_quota_allows_is_told_so(quota: int | 
     declared = replace(flow(), quota=quota)
     (line,) = status_lines(summarise([declared], [said(partition(0, 1, 9))], NOW))
     assert ("held at its quota of 600 B/s   lag 8" in line.plain) == held
+    assert ("   quota 0.1 MB/s   lag 8" in line.plain) == (quota == 100_000)
     (caught_up,) = status_lines(summarise([declared], [said(partition(0, 9, 9))], NOW))
     assert "quota" not in caught_up.plain
 
