@@ -130,7 +130,7 @@ class Agreement:
         if is_seen and visible <= begins:
             text = (
                 f"another producer ended a transaction in {logs.copy}: offset {markers} is a marker, and the original "
-                f"has a record at {begins}"
+                f"has a record at {begins}; {reasons.recreating(logs.place.remote)}"
             )
             raise Disagreement(PartitionState.PARKED, "AB211", text)
         wanted = end - kept_shift(shift)
@@ -200,8 +200,7 @@ class Agreement:
 def _different(logs: Logs, offset: int, what: str) -> Disagreement:
     text = (
         f"{logs.copy} is not a copy of {logs.place.topic}: its record {offset} differs in {what}; the source was "
-        f"recreated, or another producer wrote to the copy; `anabranch recreate --target {logs.place.remote} "
-        "--allow-delete topic=1` copies it again"
+        f"recreated, or another producer wrote to the copy; {reasons.recreating(logs.place.remote)}"
     )
     return Disagreement(PartitionState.PARKED, "AB209", text)
 

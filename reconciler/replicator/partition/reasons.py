@@ -276,6 +276,11 @@ def missing_topic(side: Side, topic: str, code: int) -> Verdict:
     return PartitionState.OPENING, Reason("AB220", f"{side} topic {topic}: {error_name(code)}")
 
 
+def recreating(remote: str) -> str:
+    """Return how a copy is had again that is none any more."""
+    return f"`anabranch recreate --target {remote} --allow-delete topic=1` copies it again"
+
+
 def made_anew(place: Place, before: int | None = None) -> Verdict:
     """Return why no partition of a recreated topic is copied (`on-recreate: park`).
 

@@ -348,7 +348,7 @@ class Takeover:
             ids = ", ".join(str(p.producer_id) for p in writers)
             text = (
                 f"another producer writes to {logs.copy}: it has producers {ids}; only the replicator may write to a "
-                "copy"
+                f"copy; once it has ended, {reasons.recreating(logs.place.remote)}"
             )
             raise Disagreement(_PARKED, "AB211", text)
         if writers:
@@ -374,7 +374,7 @@ def _after(last: Batch, logs: Logs) -> LogEnd:
     if last.producer_id < 0 or last.is_transactional:
         text = (
             f"another producer wrote to {logs.copy}: its last batch, at offset {last.base_offset}, is not the "
-            "replicator's"
+            f"replicator's; {reasons.recreating(logs.place.remote)}"
         )
         raise Disagreement(_PARKED, "AB211", text)
     sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
