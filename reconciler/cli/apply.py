@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -60,9 +59,6 @@ def apply(
     allowed = allowances(allow_delete) or {}
     options = ApplyOptions(clusters or (), target or (), allowed, take_over, wait, max_lag, patience, saved)
     applying = Applying(topology, options, TERMINAL)
-    if saved is None and not yes and not sys.stdin.isatty():
-        message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
-        raise typer.BadParameter(message, param_hint="--yes")
     by.check_part(applying.scope.topics)
     applied = applying.run(Asking(topology, output, yes), by.make)
     outcome = applied.outcome

@@ -72,22 +72,23 @@ def recreation_plan(topology: Topology, observed: Observed, copies: Copies) -> P
             for name, topic in sorted(there.items())
             if name in owned
         )
-        lost = {name: _lost(there.get(name), originals) for name, originals in sorted(here.items())}
+        kept = {name: _kept(there.get(name), originals) for name, originals in sorted(here.items())}
         clusters.append(
             ClusterPlan(
                 alias=alias,
                 datacenter=topology.clusters[alias].datacenter,
                 steps=steps,
-                warnings=tuple(Notice(name, message) for name, message in lost.items() if message),
+                warnings=tuple(Notice(name, message) for name, message in kept.items() if message),
                 wave=topology.wave(alias),
             )
         )
     return Plan(topology.name, topology.digest, tuple(clusters))
 
 
-def _lost(copy: ObservedTopic | None, originals: Collection[Choice]) -> str:
-    """Return what is lost with a copy that holds more than its original does; empty where none is known to be."""
+def _kept(copy: ObservedTopic | None, originals: Collection[Choice]) -> str:
+    """Return how much of what a copy holds its original still has; empty where it holds nothing."""
     has, held = sum(choice.original.held for choice in originals), 0 if copy is None else copy.held
-    if has >= held:
+    if not held:
         return ""
-    return f"it holds {held:,} offsets, and its original {has:,} by now: records that the original has no more are lost"
+    found = f"it holds {held:,} offsets, and its original {has:,} by now: "
+    return found + ("all of them are copied again" if has >= held else "what the original has no more is lost")
