@@ -31,6 +31,7 @@ def flow(
     from reconciler.operate.watching import status_lookout
     from reconciler.report.describe import DescribedFlow, flow_json, flow_lines
     from reconciler.report.explain import explained
+    from reconciler.report.status.unapplied import unapplied_lines
 
     topology, fields = load_with_fields(files)
     declared = declared_flow(topology, name, "FLOW")
@@ -43,7 +44,8 @@ def flow(
         return DescribedFlow(declared, told, summary, look.last_looks, about, look.now, starting(files))
 
     show = Show(
-        lines=lambda look: flow_lines(made(look)), value=lambda look: flow_json(made(look), sorted(look.failures))
+        lines=lambda look: [*flow_lines(made(look)), *unapplied_lines(topology, look.in_force)],
+        value=lambda look: flow_json(made(look), sorted(look.failures)),
     )
     tell(status_lookout(topology, [declared.target]), show, output, None)
 

@@ -22,6 +22,7 @@ def status(
     """Show whether the flows run, how fast, how far behind, and what is parked and why."""
     from reconciler.report.status.summary import status_lines
     from reconciler.report.status.to_json import status_json
+    from reconciler.report.status.unapplied import unapplied_lines
     from reconciler.report.status.unread import unread_lines
 
     topology = load_topology(files)
@@ -30,6 +31,7 @@ def status(
         lines=lambda look: [
             *status_lines(look.summaries(), whole=partitions, start=start),
             *unread_lines(topology.flows, look.failures),
+            *unapplied_lines(topology, look.in_force),
         ],
         value=lambda look: status_json(look.summaries(), look.now, sorted(look.failures)),
     )

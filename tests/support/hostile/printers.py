@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from reconciler.model.offsets.committed import MovedOffset
 from reconciler.model.planning.outcome import Outcome
+from reconciler.model.recorded.declaration import InForce
 from reconciler.report import (
     acls,
     clients,
@@ -30,7 +31,7 @@ from reconciler.report.plan import to_markdown as plan_markdown
 from reconciler.report.plan import to_picture as plan_picture
 from reconciler.report.plan import to_text as plan_text
 from reconciler.report.status import events as on_record
-from reconciler.report.status import groups, lag, live, log, topics, unread
+from reconciler.report.status import groups, lag, live, log, topics, unapplied, unread
 from reconciler.report.status import summary as status
 from reconciler.report.status import to_json as status_json
 from tests.support.hostile import values as of
@@ -130,6 +131,11 @@ PRINTERS = (
     Printer(status.status_lines, "text", lambda n: status.status_lines(of.summaries(n))),
     Printer(status.status_lines, "text", lambda n: status.status_lines(of.paused(n))),
     Printer(unread.unread_lines, "text", lambda n: unread.unread_lines(of.declared(n).flows, {f"2 {n}"})),
+    Printer(
+        unapplied.unapplied_lines,
+        "text",
+        lambda n: unapplied.unapplied_lines(of.declared(n), {f"2 {n}": InForce("0" * 16, of.NOW, n)}),
+    ),
     Printer(
         status_json.status_json,
         "json",

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.groups import LastLook
-from reconciler.model.recorded.declaration import InForce
+from reconciler.model.declared.topology import Topology
+from reconciler.model.recorded.declaration import DESTROYED, InForce, digest_into
 from reconciler.model.recorded.failover import FailedOver
 from reconciler.model.tasks.latency import Histogram, Latency, bucket_of
 from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.report.status.summary import FlowSummary, status_lines, summarise
 from reconciler.report.status.to_json import status_json
+from reconciler.report.status.unapplied import unapplied_lines
 from reconciler.report.status.unread import unread_lines
 from tests.support.replicator.words import (
     NOW,
@@ -336,3 +339,14 @@ def test_while_it_drains_what_its_tasks_do_is_told() -> None:
     first, second = resting(said(partition(0, 1, 5)), one=flow(), state=OVER)[0]
     assert first.startswith("east → west   running")
     assert second.endswith(f"`anabranch failback --flow {OVER.flow}`; its tasks are drained")
+
+
+def test_files_that_are_not_in_force_are_named() -> None:
+    flows = (flow("east-west"), replace(flow("east-south"), target="south"))
+    clusters = {alias: Cluster(alias, ("localhost:1",)) for alias in ("east", "west", "south")}
+    topology = Topology("shop", clusters, flows)
+    applied = InForce(digest_into(topology, "west"), NOW, "me@host")
+    assert unapplied_lines(topology, {"west": applied}) == []
+    edited = replace(topology, flows=(replace(flows[0], quota=20_000), flows[1]))
+    (line,) = unapplied_lines(edited, {"west": applied, "south": replace(applied, digest=DESTROYED)})
+    assert line.plain.startswith("west: what runs is not what the files declare: `anabranch plan`")
