@@ -39,6 +39,7 @@ def test_each_command_prints_what_the_page_shows(shell: Shell) -> None:
     typed = transcript(PAGE)
     assert len(typed) > 15
     running: subprocess.Popen[bytes] | None = None
+    to_picture = dict(PICTURED) if PICTURES else {}
     try:
         for one in typed:
             if one.line.startswith("anabranch replicate"):
@@ -50,8 +51,9 @@ def test_each_command_prints_what_the_page_shows(shell: Shell) -> None:
                 assert running.wait() == 0
             elif one.printed:
                 printed_as_shown(shell, one)
-                if PICTURES and one.line in PICTURED:
-                    keep_pictures(shell, one.line)
+                # The first of each: later ones show what was paused and changed.
+                if name := to_picture.pop(one.line, ""):
+                    keep_pictures(shell, one.line, name)
             else:
                 shell.typed(one.line)
     finally:
@@ -68,10 +70,10 @@ def printed_as_shown(shell: Shell, one: Typed) -> None:
         assert not unlike(one.printed, said), (one.line, unlike(one.printed, said), said)
 
 
-def keep_pictures(shell: Shell, line: str) -> None:
+def keep_pictures(shell: Shell, line: str, name: str) -> None:
     """Keep what a command draws on a terminal, and beside `status` the page, all and one flow of it."""
     drawn = drawn_by(shell.folder, line.split()[1:], COLUMNS, **(shell.env | {"COLUMNS": str(COLUMNS)}))
-    (Path(PICTURES) / f"{PICTURED[line]}.svg").write_text(picture(drawn, line, COLUMNS))
+    (Path(PICTURES) / f"{name}.svg").write_text(picture(drawn, line, COLUMNS))
     if line != "anabranch status":
         return
     with serving(shell.folder / "anabranch.yaml") as service, launched() as browser:
