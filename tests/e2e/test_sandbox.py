@@ -92,7 +92,7 @@ def test_what_its_mirror_maker_2_has_copied_is_taken_over(shell: Shell) -> None:
             eventually(
                 "it copies", lambda: shell.typed("anabranch status"), lambda found: found.count(" running ") == 2
             )
-            verified = shell.typed("anabranch verify --flow hub-paris")
+            verified = shell.typed("anabranch verify --flow hub-paris --copied-only")
         finally:
             running.terminate()
     assert "no difference" in verified
