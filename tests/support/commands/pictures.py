@@ -71,8 +71,8 @@ def picture(drawn: str, title: str, columns: int) -> str:
 def text_of(svg: str) -> str:
     """Return the lines of a picture, without its title."""
     lines: dict[str, str] = {}
-    for y, words in _TEXT.findall(svg.partition("<g clip-path")[2]):
-        lines[y] = lines.get(y, "") + html.unescape(words).replace("\xa0", " ")
+    for y, words in _TEXT.findall(svg.partition('<g class="terminal-matrix">')[2]):
+        lines[y] = lines.get(y, "") + html.unescape(words).replace("\xa0", " ").strip("\n")
     return "\n".join(lines.values())
 
 

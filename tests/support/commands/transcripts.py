@@ -50,13 +50,13 @@ def transcript(page: str) -> list[Typed]:
 
 def unlike(expected: tuple[str, ...], printed: str) -> str:
     """Return the first line that a page shows and an output does not have; empty where the output is like it."""
-    lines = [_plain(line) for line in printed.splitlines()]
+    lines = [plain(line) for line in printed.splitlines()]
     at, is_any = 0, False
     for line in expected:
         if line == _DOTS:
             is_any = True
             continue
-        wanted = _plain(line)
+        wanted = plain(line)
         found = next((where for where in range(at, len(lines)) if lines[where] == wanted), None) if is_any else at
         if found is None or found >= len(lines) or lines[found] != wanted:
             return line
@@ -64,7 +64,8 @@ def unlike(expected: tuple[str, ...], printed: str) -> str:
     return "" if is_any or at == len(lines) else f"the end, before {lines[at]}"
 
 
-def _plain(line: str) -> str:
+def plain(line: str) -> str:
+    """Return a line without what is of the moment."""
     for pattern, word in _DIFFERS:
         line = pattern.sub(word, line)
     return line.strip()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.support.commands.transcripts import Typed, transcript, unlike
+from tests.support.commands.pictures import text_of
+from tests.support.commands.transcripts import Typed, plain, transcript, unlike
 
+DOCS = Path(__file__).parents[3] / "docs"
 PAGE = """\
 ```console
 $ anabranch status
@@ -25,6 +29,18 @@ def test_commands_are_taken_in_their_order() -> None:
         Typed("anabranch replicate &"),
         Typed("kill %1"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"), [("anabranch plan", "terminal-plan"), ("anabranch status", "terminal-status")]
+)
+def test_pictures_show_what_the_tutorial_does(line: str, name: str) -> None:
+    """They are made by `make pictures`; a command that prints something else needs new ones."""
+    shown = next(one for one in transcript((DOCS / "tutorial.md").read_text(encoding="utf-8")) if one.line == line)
+    drawn = text_of((DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8"))
+    # The terminal of the picture is narrower, and breaks lines between words.
+    words = plain(" ".join(drawn.split()))
+    assert [one for one in shown.printed if one != "..." and plain(one) not in words] == []
 
 
 @pytest.mark.parametrize(
