@@ -36,7 +36,7 @@ def recreate(
     Runs go on meanwhile, with these topics paused.
     """
     topology = load_topology(files)
-    options = RecreateOptions(target or (), clusters or (), allowances(allow_delete) or {}, take_over, wait)
+    options = RecreateOptions(clusters or (), target or (), allowances(allow_delete) or {}, take_over, wait)
     applied = Recreating(topology, options, TERMINAL).run(Asking(topology, output, yes))
     print_outcome(applied.plan, applied.outcome, output)
     if not applied.outcome.is_complete:

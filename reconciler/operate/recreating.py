@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from reconciler.model.base.errors import AnabranchError, Problem, Refused, Unreachable
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.outcome import Outcome
-from reconciler.model.planning.removals import DeleteTopic, DeletionKind
+from reconciler.model.planning.removals import DeleteTopic
 from reconciler.model.planning.steps import Plan
 from reconciler.model.recorded.pauses import PauseScope
 from reconciler.operate.applying import EVERY_PLAN, Applied, Approval
 from reconciler.operate.carrying import carry_out, refuse_when_moved_on
 from reconciler.operate.locking import Locks
-from reconciler.operate.planning import PlanScope, observe_and_plan
+from reconciler.operate.planning import PlanOptions, PlanScope, observe_and_plan
 from reconciler.operate.reporter import SILENT, Reporter
 from reconciler.operate.targets import InvalidArgument, check_names, chosen_targets
 
@@ -28,21 +28,13 @@ _CONTROL_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class RecreateOptions:
-    """Which copies are recreated, and what may be deleted for that.
+class RecreateOptions(PlanOptions):
+    """Which copies are recreated (`target`, at least one), and what may be deleted for that.
 
     Attributes:
-        target: remote topics.
-        clusters: aliases of targets; none means all.
-        allow_delete: how many topics may be deleted.
-        take_over: whether another owner may have put in force what makes them.
         wait: seconds to wait for the lock of each target, which an apply may hold.
     """
 
-    target: Sequence[str]
-    clusters: Sequence[str] = ()
-    allow_delete: Mapping[DeletionKind, int] = field(default_factory=dict)
-    take_over: bool = False
     wait: float = 60.0
 
 

@@ -35,7 +35,7 @@ def recreated(topology: Topology, observed: Observed, targets: Collection[str], 
     for choice in choices(topology, observed, targets):
         if choice.remote in names and choice.blocked is None:
             found.setdefault((choice.flow.target, choice.remote), []).append(choice)
-    problems = []
+    problems, copies = [], {}
     for alias in targets:
         ours = {name: one for name, one in observed[alias].owned.items() if one.topology == topology.name}
         for name in sorted(ours.keys() & set(names)):
@@ -47,9 +47,11 @@ def recreated(topology: Topology, observed: Observed, targets: Collection[str], 
             if why is not None:
                 remedy = "correct the files, or `anabranch destroy --target` deletes it without a new copy"
                 problems.append(Problem("AB458", f"{alias}, topic {name}", why, remedy))
+            else:
+                copies[alias, name] = tuple(found[alias, name])
     if problems:
         raise Refused(problems)
-    return {where: tuple(originals) for where, originals in sorted(found.items())}
+    return copies
 
 
 def recreation_plan(topology: Topology, observed: Observed, copies: Copies) -> Plan:
@@ -68,9 +70,7 @@ def recreation_plan(topology: Topology, observed: Observed, copies: Copies) -> P
         there = {name: topic for name, topic in observed[alias].topics.items() if name in here}
         owned = observed[alias].owned
         steps = tuple(
-            DeleteTopic.of(alias, owned[name], topic.topic_id, "recreated")
-            for name, topic in sorted(there.items())
-            if name in owned
+            DeleteTopic.of(alias, owned[name], topic.topic_id, "recreated") for name, topic in sorted(there.items())
         )
         kept = {name: _kept(there.get(name), originals) for name, originals in sorted(here.items())}
         clusters.append(

@@ -48,6 +48,15 @@ def test_a_copy_is_deleted_and_nothing_else_changes() -> None:
     assert (here.warnings, here.declared, plan.deletions("topic")) == ((), None, 1)
 
 
+def test_a_topic_of_another_owner_stays_whatever_a_flow_would_copy_there() -> None:
+    theirs = replace(OWNED, name="us-east.users", source_topic="users", topology="billing")
+    observed = seen()
+    target = observed[WEST]
+    observed[WEST] = replace(target, owned={**target.owned, theirs.name: theirs})
+    copies = recreated(topology(), observed, [WEST], [COPY, theirs.name])
+    assert [step.name for step in recreation_plan(topology(), observed, copies).steps] == [COPY]
+
+
 def test_records_that_the_original_has_no_more_are_pointed_out() -> None:
     plan = planned(seen(copy=holding(COPY, 700, 500), original=holding("orders", 600, 500)))
     (warning,) = plan.clusters[0].warnings
