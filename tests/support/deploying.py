@@ -11,6 +11,7 @@ from reconciler import __version__
 from reconciler.deploy.local import LocalDeployer
 from reconciler.model.declared.topology import TopologyFile
 from reconciler.model.planning.deployments import Process, digest_of
+from tests.support.programs import write_program
 
 EAST_AND_WEST = """\
 version: 1
@@ -49,12 +50,10 @@ def lives(pid: int) -> bool:
 def interpreter(folder: Path, text: str = LIVES, name: str = "python") -> str:
     """Write a script that stands for an interpreter with Anabranch, and return its path."""
     path = folder / f"{name}-prefix" / "bin" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     (path.parents[1] / "lib" / "python3.11" / "site-packages" / f"anabranch-{__version__}.dist-info").mkdir(
         parents=True, exist_ok=True
     )
-    path.write_text(text)
-    path.chmod(0o755)
+    write_program(path, text)
     return str(path)
 
 

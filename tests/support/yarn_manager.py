@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from reconciler.model.planning.deployments import Process
 from tests.support.deploying import PROCESS
+from tests.support.programs import write_program
 
 NODE = {"nodeHostName": "n1.example", "state": "RUNNING", "availMemoryMB": 6144, "availableVirtualCores": 4}
 QUEUES = {
@@ -57,14 +58,12 @@ class ManagerStandIn:
         self.home, self.configuration = folder / "spark", folder / "conf"
         self.configuration.mkdir(parents=True)
         (self.configuration / "yarn-site.xml").write_text("<configuration/>")
-        (self.home / "bin").mkdir(parents=True)
         self._calls = folder / "calls"
         self._calls.mkdir()
         self.programs_end_with(0)
         for name in ("spark-submit", "spark-class"):
             path = self.home / "bin" / name
-            path.write_text(PROGRAM.replace("{folder}", str(self._calls)))
-            path.chmod(0o755)
+            write_program(path, PROGRAM.replace("{folder}", str(self._calls)))
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

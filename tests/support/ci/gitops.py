@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.programs import write_program
 
 ROOT = Path(__file__).parents[3]
 SCRIPTS = ROOT / "ci" / "scripts"
@@ -63,9 +64,7 @@ class Job:
 
     def pretend(self, command: str, code: int, stdout: str = "", stderr: str = "", file: str | None = None) -> None:
         """Have `anabranch COMMAND` end so; `file` is what it writes where `--out` says."""
-        program = self._commands / "anabranch"
-        program.write_text(_PRETENDED)
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        write_program(self._commands / "anabranch", _PRETENDED)
         said = {"code": code, "stdout": stdout, "stderr": stderr, "file": file}
         (self._commands / f"{command}.json").write_text(json.dumps(said))
 

@@ -29,6 +29,8 @@ from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
 
+from tests.support.programs import write_program
+
 ROOT = Path(__file__).resolve().parents[3]
 HOME, CALLS = "FAKE_PULUMI_HOME", "calls.jsonl"
 TOLD_VARIABLES = ("PULUMI_", "KAFKA_", "FAKE_", "ANABRANCH_HANDOVER", "PATH")
@@ -36,13 +38,12 @@ TOLD_VARIABLES = ("PULUMI_", "KAFKA_", "FAKE_", "ANABRANCH_HANDOVER", "PATH")
 
 def install(folder: Path) -> Path:
     """Write the command into a folder, for PATH; return the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "pulumi"
-    path.write_text(
+    write_program(
+        path,
         f'#!/bin/sh\nPYTHONPATH="{ROOT}:$PYTHONPATH" exec "{sys.executable}" '
-        '-m tests.support.provision.fake_pulumi "$@"\n'
+        '-m tests.support.provision.fake_pulumi "$@"\n',
     )
-    path.chmod(0o755)
     return folder
 
 

@@ -12,6 +12,7 @@ import pytest
 from reconciler.deploy.systemd import SystemdDeployer
 from reconciler.model.planning.deployments import Process
 from tests.support.deploying import FILE, LIVES, PROCESS, interpreter
+from tests.support.programs import write_program
 from tests.support.waiting import eventually
 
 FAKE = Path(__file__).parents[2] / "support" / "fake_systemctl.py"
@@ -19,11 +20,9 @@ FAKE = Path(__file__).parents[2] / "support" / "fake_systemctl.py"
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SystemdDeployer]:
-    (tmp_path / "bin").mkdir()
     (tmp_path / "state").mkdir()
     program = f'#!/bin/sh\nexec {sys.executable} -I -S {FAKE} "$@"\n'
-    (tmp_path / "bin" / "systemctl").write_text(program)
-    (tmp_path / "bin" / "systemctl").chmod(0o755)
+    write_program(tmp_path / "bin" / "systemctl", program)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("FAKE_SYSTEMD", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

@@ -12,6 +12,7 @@ import pytest
 
 from reconciler.embedded import jars
 from reconciler.model.base.errors import EnvironmentFault
+from tests.support.programs import write_program
 
 PLAIN = (jars.Coordinate("org.example", "thing", "1.0"),)
 EMPTY = hashlib.sha256(b"").hexdigest()
@@ -30,15 +31,14 @@ def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeJava:
 
     def make(ivy: str, version: str = "21.0.1") -> Path:
         java = tmp_path / "jdk" / "bin" / "java"
-        java.parent.mkdir(parents=True)
-        java.write_text(f"""#!/bin/sh
+        program = f"""#!/bin/sh
 if [ "$1" = -version ]; then echo 'openjdk version "{version}" 2023-10-17' >&2; exit 0; fi
 for argument; do last="$argument"; done
 into="${{last%/*}}"
 echo "$@" >> {tmp_path}/calls
 {ivy}
-""")
-        java.chmod(0o755)
+"""
+        write_program(java, program)
         return java
 
     return make

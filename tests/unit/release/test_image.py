@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from release import image
+from tests.support.programs import write_program
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +28,7 @@ FILES = ("anabranch-1.0-py3-none-any.whl", "anabranch.lock", "requirements.lock"
 @pytest.fixture
 def engine(tmp_path: Path) -> Path:
     path = tmp_path / "engine"
-    path.write_text(ENGINE)
-    path.chmod(0o755)
+    write_program(path, ENGINE)
     return path
 
 

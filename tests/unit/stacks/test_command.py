@@ -18,6 +18,7 @@ from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Locke
 from stacks.command import Command, check_interpreter, failure, holder_in, plain
 from stacks.events import Events, Expected
 from stacks.names import ACL_TYPE, TOPIC_TYPE
+from tests.support.programs import write_program
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,8 +44,7 @@ print(len(heard), os.getsid(0) == os.getpid())
 def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A `pulumi` on PATH that waits for Ctrl-C, and says how often it heard it; the file is there when it listens."""
     path, ready = tmp_path / "pulumi", tmp_path / "ready"
-    path.write_text(COMMAND.format(python=sys.executable, ready=ready))
-    path.chmod(0o755)
+    write_program(path, COMMAND.format(python=sys.executable, ready=ready))
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     return ready
 
