@@ -21,7 +21,7 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
 from reconciler.replicator.driver.driver import new_run, prepare
 from reconciler.replicator.driver.refresh import Refresh
-from reconciler.replicator.driver.spark_session import ledger_frame
+from reconciler.replicator.spark.source import ledger_frame
 from reconciler.state import control
 from reconciler.state.declarations import Declarations
 from reconciler.state.journals.home import home_of

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +20,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop
 # What helpers assert is told with its values, as in tests.
 pytest.register_assert_rewrite("tests.support", "tests.support.clusters.kafka")
 
-from tests.support.clusters import light, light_spark  # noqa: E402
+from tests.support.clusters import light  # noqa: E402
 
 # A slow machine is no failure: only what an example finds counts.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -71,7 +74,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Make what lets Spark begin quickly only where a test starts it."""
     if item.get_closest_marker("spark"):
-        light_spark.use()
+        archive_classes()
+
+
+@functools.cache
+def archive_classes() -> None:
+    """Make the archive from which Spark's classes are mapped: the tests start Spark some forty times."""
+    subprocess.run([sys.executable, "-m", "reconciler.replicator.spark.class_archive"], check=False, timeout=1200)
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from reconciler.operate.patience import Patience
 if TYPE_CHECKING:
     from reconciler.operate.flows.gate import FlowGate, Passed
     from reconciler.replicator.driver.driver import RunOutcome
-    from reconciler.replicator.driver.spark_session import LedgerFiles
+    from reconciler.replicator.spark.ledger_files import LedgerFiles
 
 _StateDir = Annotated[
     Path | None, typer.Option(help="Where a run keeps Spark's log and checkpoints; positions are never kept there.")
@@ -171,7 +171,7 @@ def made_state_dir(declared: Path | None) -> Path:
     Raises:
         BadParameter: it cannot be made.
     """
-    from reconciler.replicator.driver import run_folders
+    from reconciler.replicator.spark import run_folders
 
     if declared is None:
         folder = state_home() / "anabranch"
@@ -199,7 +199,7 @@ def not_made(folder: Path, hint: str, error: OSError) -> typer.BadParameter:
 
 
 def _ledger_files(folder: Path | None, output: Literal["json", "parquet"] | None) -> LedgerFiles | None:
-    from reconciler.replicator.driver.spark_session import LedgerFiles
+    from reconciler.replicator.spark.ledger_files import LedgerFiles
 
     if folder is None and output is not None:
         message = "it goes with --ledger, which names the folder of the files"

@@ -69,7 +69,7 @@ def verify(
     state_dir: Annotated[Path | None, typer.Option(help="Where Spark's log is kept.")] = None,
 ) -> None:
     """Compare copies with their originals: every record, its place, key, value, headers and timestamp."""
-    from reconciler.replicator.driver import run_folders
+    from reconciler.replicator.spark import run_folders
     from reconciler.report.verify_progress import VerifyProgress
     from reconciler.verify.drive import Options, Verify, VerifyWatcher
     from reconciler.verify.survey import VerifyFilter
@@ -105,7 +105,7 @@ def compared(topology: Topology, flows: Sequence[Flow], remotes: Sequence[str]) 
     Raises:
         AnabranchError: nothing can be compared.
     """
-    from reconciler.replicator.driver import run_folders
+    from reconciler.replicator.spark import run_folders
     from reconciler.report.verify_progress import VerifyProgress
     from reconciler.verify.drive import Options, Verify, VerifyWatcher
     from reconciler.verify.survey import VerifyFilter
@@ -147,7 +147,7 @@ def _check_names(originals: Sequence[str], remotes: Sequence[str], known: Collec
 
 
 def _folder(state_dir: Path | None, topology: Topology) -> Path:
-    from reconciler.replicator.driver import run_folders
+    from reconciler.replicator.spark import run_folders
 
     folder = made_state_dir(state_dir) / topology.name / f"verify-{uuid.uuid4().hex[:12]}"
     try:

@@ -79,15 +79,20 @@ def java_executable(environ: Mapping[str, str] = os.environ) -> Path:
     Raises:
         EnvironmentFault: AB301, there is none or it is older than Java 17.
     """
-    home = environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH", os.defpath))
-    where = "JAVA_HOME" if home else "PATH"
+    found, where = named_java(environ)
     if found is None or not os.access(found, os.X_OK):
         raise _java_fault(where, f"expected Java {OLDEST_JAVA} or newer, found no executable {found or 'java'}")
     version = java_version(found)
     if version < OLDEST_JAVA:
         raise _java_fault(where, f"expected Java {OLDEST_JAVA} or newer, {found} is {version or 'not a Java'}")
     return Path(found)
+
+
+def named_java(environ: Mapping[str, str] = os.environ) -> tuple[str | None, str]:
+    """Return the path of the `java` that would be run, of whatever version, and the variable that names it."""
+    if home := environ.get("JAVA_HOME"):
+        return str(Path(home) / "bin" / "java"), "JAVA_HOME"
+    return shutil.which("java", path=environ.get("PATH", os.defpath)), "PATH"
 
 
 def fetch_kafka(what: str = "kafka") -> Path:

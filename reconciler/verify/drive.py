@@ -24,8 +24,8 @@ from reconciler.model.declared.topology import Topology
 from reconciler.model.offsets.runs import CopyRecord
 from reconciler.model.offsets.verification import NOWHERE, Compared, Counts, Difference, Findings, Sofar, Verification
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.driver.spark_jobs import SparkJobs
 from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.spark.jobs import SparkJobs
 from reconciler.verify import work
 from reconciler.verify.incomplete import lacking, reasons
 from reconciler.verify.origin import Origin, made_anew, objections, origin_of

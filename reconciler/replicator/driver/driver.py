@@ -24,13 +24,15 @@ from reconciler.model.declared.flow import Flow
 from reconciler.model.tasks.seal import Seal
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionStatus, TaskStatus
-from reconciler.replicator.driver import dead_letter_topics, discovery, run_folders
+from reconciler.replicator.driver import dead_letter_topics, discovery
 from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.replicator.driver.refresh import Reconcile, Refresh
 from reconciler.replicator.driver.signals import StopSignals
-from reconciler.replicator.driver.spark_session import LedgerFiles, ReplicationSession, shares_file
 from reconciler.replicator.driver.supervisor import Supervisor
 from reconciler.replicator.gaps import probe
+from reconciler.replicator.spark import run_folders
+from reconciler.replicator.spark.ledger_files import LedgerFiles
+from reconciler.replicator.spark.session import ReplicationSession, shares_file
 from reconciler.state import control
 from reconciler.state.journals import allowed
 from reconciler.state.journals.home import journals
@@ -288,10 +290,9 @@ class Driver:
             own = self._own(statuses)
             self._watcher.seen(own)
             failing = supervisor.look(own, time.monotonic())
-            # On a busy machine Spark only takes longer; for any other failure `--until-caught-up` must not wait for
-            # ever.
-            if self._catch_up is not None and (lost := [flow for flow in failing if not session.is_starved(flow)]):
-                failure = "; ".join(f"flow {flow} fails: {failing[flow]}" for flow in lost)
+            # `--until-caught-up` must not wait for ever.
+            if self._catch_up is not None and failing:
+                failure = "; ".join(f"flow {flow} fails: {why}" for flow, why in failing.items())
                 raise EnvironmentFault(Problem("AB320", "Spark", failure, f"see {session.log}"))
             if self._catch_up is not None:
                 left_out = {
@@ -344,6 +345,7 @@ class Driver:
     def _stop(self, session: ReplicationSession) -> None:
         """Command the tasks to finish what is in flight, wait for their final statuses, then stop Spark."""
         self._watcher.phase("stopping")
+        session.finish()
         for refresh in self._refreshes:
             refresh.over()
         targets = tuple(self._targets.values())

@@ -43,7 +43,7 @@ class Refresh(Periodic):
         reconcile: makes remote topics and returns what must not be copied; None makes none.
         warn: called with each new problem, from this thread.
         note: called with everything that was made, likewise.
-        file: where the shares are kept for Spark, which plans rounds by them in processes of its own on this machine;
+        file: where the shares are kept for the planner of rounds, which may be a process of Spark's on this machine;
             its folder must exist.
 
     Attributes:

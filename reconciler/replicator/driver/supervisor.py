@@ -15,8 +15,8 @@ from reconciler.model.base.errors import AnabranchError
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import TaskStatus
-from reconciler.replicator.driver.spark_session import ReplicationSession
 from reconciler.replicator.driver.watchdog import Silence, Watchdog
+from reconciler.replicator.spark.session import ReplicationSession
 from reconciler.state.status import StatusWriter, flush_all
 
 _PUBLISH_EVERY = 1.0
@@ -63,7 +63,7 @@ class Supervisor:
         self._failing: Mapping[str, str] = {}
 
     def look(self, statuses: Sequence[TaskStatus], now: float) -> Mapping[str, str]:
-        """Restart queries that have ended, and those whose tasks hang.
+        """Restart flows whose rounds have ended, and those whose tasks hang.
 
         Args:
             statuses: the newest statuses of the run, its tasks' and the driver's own.

@@ -13,7 +13,7 @@ from reconciler.model.tasks.status import TaskStatus
 
 PATIENCE = 30.0
 """Seconds without a status after which a task counts as silent: it publishes one every second."""
-# How much longer (seconds) the first status may take, behind the start of a query.
+# How much longer (seconds) the first status may take, behind the start of a flow.
 _START = 60.0
 # No status yet: different from all times.
 _NEVER = math.nan

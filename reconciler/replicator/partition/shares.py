@@ -1,7 +1,7 @@
 """Which partitions are copied, and how they are shared among the tasks of a flow. Values.
 
-`refresh` in the driver assigns them for the whole run. Spark starts several processes for each query that read them,
-and allows each ten seconds to start, so this module imports little.
+`refresh` in the driver assigns them for the whole run. For a query of a user's program Spark starts several processes
+that read them, and allows each ten seconds to start, so this module imports little.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ledger: what was copied, as runs of records. Each round's rows are what the Spark source yields.
+"""The ledger: what was copied, as runs of records. Each round's rows are what a Spark task returns.
 
 `task` notes every batch that was written at its own offset; batches that continue each other become one run. A batch
 whose answer was lost is in the log and in no ledger: the ledger counts what was acknowledged, and is never a position.
@@ -14,7 +14,7 @@ from reconciler.replicator.partition.shares import Place
 
 
 class LedgerRow(NamedTuple):
-    """One run of records: the columns of `source.SCHEMA` in their order.
+    """One run of records: the columns of `ledger_schema` in their order.
 
     Attributes:
         flow: name of the flow.
@@ -84,7 +84,7 @@ class _Run:
 
 
 class Ledger:
-    """Collects the runs of one task in one round."""
+    """Collects the runs of one task, round by round."""
 
     def __init__(self, flow: str) -> None:
         self._flow = flow
@@ -98,7 +98,7 @@ class Ledger:
             place: its partition.
             sent_batch: what was written.
             latency: of its newest record, in ms; None when it has no timestamp.
-            filled: how many offsets were filled in this partition since the round began.
+            filled: how many offsets were filled in this partition since the task began.
         """
         runs = self._runs.setdefault(place, [])
         if not runs or not runs[-1].goes_on_with(sent_batch):
@@ -107,9 +107,10 @@ class Ledger:
             runs.append(_Run(sent_batch.base_offset, sent_batch.base_offset, sent_batch.landing, fills))
         runs[-1].add(sent_batch, latency)
 
-    def rows(self) -> list[LedgerRow]:
-        """Return the runs so far, in the order of topics and offsets."""
+    def take(self) -> list[LedgerRow]:
+        """Return the runs since the last time, in the order of topics and offsets: a round is over."""
         in_order = sorted(self._runs.items(), key=lambda item: (item[0].topic, item[0].partition))
+        self._runs = {}
         return [self._row(place, run) for place, runs in in_order for run in runs]
 
     def _row(self, place: Place, run: _Run) -> LedgerRow:

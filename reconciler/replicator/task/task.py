@@ -1,12 +1,12 @@
-"""A task: replicates its partitions for one round. It joins takeover, fetchers and senders, and reports status.
+"""A task: replicates its partitions, round after round. It joins takeover, fetchers and senders, and reports status.
 
-`spark_source` runs it inside a Spark task. Connections are kept between the rounds of a worker process; everything that
-decides where records go is read anew from the target's log.
+`rounds` runs it in a thread. When a round is over it hands its ledger over and goes on; it ends when the run does, when
+no round follows, and when the flow has more tasks than before. Connections outlive it; everything that decides where
+records go is read anew from the target's log.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import time
 from collections.abc import Collection, Sequence
@@ -34,11 +34,11 @@ from reconciler.replicator.takeover.guard import LeaseGuard
 from reconciler.replicator.takeover.identical import Takeover, TakeoverContext
 from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.replicator.takeover.wires import Wires
-from reconciler.replicator.task import malloc
 from reconciler.replicator.task.commands import PartitionCommands
 from reconciler.replicator.task.connections import Connections
 from reconciler.replicator.task.dead_letters import DeadLetters
-from reconciler.replicator.task.ledger import Ledger, LedgerRow
+from reconciler.replicator.task.handover import Handover
+from reconciler.replicator.task.ledger import Ledger
 from reconciler.replicator.task.open_transactions import OpenTransactions, remembered
 from reconciler.replicator.task.source_ends import SourceEnds
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
@@ -54,9 +54,6 @@ _TICK = 0.05
 _CALM_TICK = 0.2
 _LISTEN_EVERY = 0.25
 _REPORT_EVERY = 1.0
-# What is made for a record is freed with it: there are few cycles, which a collection of a few hundred new objects
-# hardly finds.
-_NEW_OBJECTS = 5_000
 # Takeovers that run together share most of their requests.
 _OPEN_AT_ONCE = 256
 
@@ -65,40 +62,8 @@ class OrphanError(RuntimeError):
     """The process that started this worker is gone, so nothing could stop it."""
 
 
-_KEPT: dict[tuple[str, str], Connections] = {}
-
-
-def run(spec: FlowSpec, assignment: Assignment) -> list[LedgerRow]:
-    """Replicate for one round and return the ledger.
-
-    Args:
-        spec: the flow.
-        assignment: this task's partitions.
-
-    Raises:
-        AnabranchError: the target or a secret is out of reach.
-        OrphanError: the driver is gone.
-    """
-    connections = _KEPT.pop(key := (spec.run, spec.flow.name), None)
-    # A worker may get another flow than in its last round: its leases must not be held until the session expires.
-    for other in list(_KEPT):
-        _KEPT.pop(other).close()
-    connections = connections or Connections(spec, assignment.task)
-    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
-    malloc.keep()
-    codecs.limit_decompressed(spec.flow.largest_batch)
-    connections.metrics.begin_round()
-    try:
-        rows = Task(spec, assignment, connections).round()
-    except BaseException:
-        connections.close(in_doubt=True)
-        raise
-    _KEPT[key] = connections
-    return rows
-
-
 class Task:
-    """One task in one round."""
+    """One task, from the opening of its partitions until nothing of it is in flight."""
 
     def __init__(self, spec: FlowSpec, assignment: Assignment, connections: Connections) -> None:
         self._spec = spec
@@ -138,18 +103,24 @@ class Task:
         self._is_busy = True
         self._to_count: list[tuple[float, Sequence[FastPathBatch]]] = []
 
-    def round(self) -> list[LedgerRow]:
-        """Run until the round is over or the run is to stop, finish what is in flight, return the ledger."""
-        self._with.loop.run(self._round)
-        return self._ledger.rows()
+    def work(self, rounds: Handover) -> None:
+        """Copy until the run is to stop, no round follows or more tasks are needed; finish what is in flight.
 
-    async def _round(self) -> None:
+        Args:
+            rounds: takes the ledger of each round.
+        """
+        self._with.metrics.begin_round()
+        self._with.loop.run(partial(self._work, rounds))
+
+    async def _work(self, rounds: Handover) -> None:
         loop = self._with.loop
-        end = time.monotonic() + self._spec.round_seconds
         listen_at = report_at = 0.0
-        while (now := time.monotonic()) < end:
+        while not rounds.is_given_up(now := time.monotonic()):
             self._check()
             self._count()
+            if rounds.is_due(now):
+                rounds.hand_over(self._ledger.take())
+                self._with.metrics.begin_round()
             # Commands first: the lease must not give up partitions that an earlier round already held.
             if now >= listen_at:
                 listen_at = now + _LISTEN_EVERY
@@ -157,7 +128,8 @@ class Task:
                     # A command is confirmed in the status at once.
                     report_at = now
             self._guard.look()
-            if self._commands.stopping or self._commands.needs_more_tasks:
+            more = self._commands.needs_more_tasks or rounds.assignment.tasks > self._assignment.tasks
+            if self._commands.stopping or more:
                 break
             self._open_some(now)
             self._commit_for_some()
@@ -175,6 +147,11 @@ class Task:
         if self._commands.stopping:
             await self._with.lease.leave()
             self._with.status.post_last(self._last_status())
+        if rounds.assignment.tasks > self._assignment.tasks:
+            # The round has just begun, with another assignment.
+            rounds.keep(self._ledger.take())
+        else:
+            rounds.hand_over(self._ledger.take())
 
     def _report(self, now: float) -> None:
         status = self._status(now, stopped=False)

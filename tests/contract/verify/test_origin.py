@@ -11,7 +11,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.base.errors import EnvironmentFault, Unreachable
 from reconciler.model.declared.topology import Topology
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.driver.spark_jobs import SparkJobs
+from reconciler.replicator.spark.jobs import SparkJobs
 from reconciler.verify.drive import Options, Verify, VerifyWatcher
 from reconciler.verify.origin import made_anew, objections, origin_of
 from reconciler.verify.survey import Survey, VerifyFilter

@@ -17,7 +17,7 @@ import pytest
 from pyspark import SparkContext
 
 from reconciler.model.declared.datacenter import Spark
-from reconciler.replicator.driver.spark_jobs import SparkJobs
+from reconciler.replicator.spark.jobs import SparkJobs
 
 SECONDS = 60
 REQUEST, ANSWER, FAILURE = 3, 4, 5

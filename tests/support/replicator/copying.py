@@ -22,7 +22,7 @@ from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskS
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.replicator.partition.shares import Assignment, Place
-from reconciler.replicator.task import task
+from reconciler.replicator.task import rounds
 from reconciler.replicator.task.ledger import LedgerRow
 from reconciler.state import control
 from reconciler.state.journals.journal import Journal
@@ -170,7 +170,7 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self.rows = task.run(self.spec, self._assignment)
+            self.rows = rounds.run(self.spec, self._assignment)
         except BaseException as error:
             self._error = error
         finally:
@@ -182,9 +182,9 @@ class Running:
 
 
 def close(spec: FlowSpec) -> None:
-    """Close what a worker process would keep open for the run's next round."""
-    for key in [key for key in task._KEPT if key[0] == spec.run]:
-        task._KEPT.pop(key).close()
+    """End what a worker process would go on with until the run's next round."""
+    for key in [key for key in rounds._running if key[0] == spec.run]:
+        rounds._running.pop(key).rounds.end()
 
 
 def copy(spec: FlowSpec, until: Condition | None = None) -> Copied:

@@ -13,7 +13,7 @@ from types import TracebackType
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Assignment
-from reconciler.replicator.task import task
+from reconciler.replicator.task import rounds
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
@@ -53,7 +53,7 @@ def main(text: str) -> None:
     """Copy until killed."""
     spec = FlowSpec.from_json(text)
     while True:
-        task.run(spec, Assignment(0, 1, tuple(discovery.matching(spec))))
+        rounds.run(spec, Assignment(0, 1, tuple(discovery.matching(spec))))
 
 
 if __name__ == "__main__":

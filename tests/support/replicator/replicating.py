@@ -83,9 +83,7 @@ class Replicator:
 
     def workers(self) -> list[psutil.Process]:
         """Return all Python workers, not the daemon that makes them."""
-        daemons = [
-            p for p in self._descendants() if "reconciler.replicator.driver.spark_daemon" in " ".join(p.cmdline())
-        ]
+        daemons = [p for p in self._descendants() if "reconciler.replicator.spark.daemon" in " ".join(p.cmdline())]
         return [p for p in daemons if p.ppid() in {other.pid for other in daemons}]
 
     def kill_worker(self) -> None:

@@ -17,7 +17,8 @@ from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition.shares import Assignment
 from reconciler.replicator.takeover import identical as takeover
-from reconciler.replicator.task import connections, task
+from reconciler.replicator.task import connections, rounds, task
+from reconciler.replicator.task.handover import Handover
 from reconciler.wire import Loop, Wire
 from tests.support.clusters.kafka import create, declared
 from tests.support.clusters.traffic import WEEK_MS
@@ -286,15 +287,15 @@ def test_a_task_that_fails_breaks_its_connections_before_it_gives_the_lease_back
         said.append("leave")
         await leave(self)
 
-    async def failing(_self: task.Task) -> None:
+    async def failing(_self: task.Task, _rounds: Handover) -> None:
         message = "a fault"
         raise RuntimeError(message)
 
     monkeypatch.setattr(Wire, "drop", dropping)
     monkeypatch.setattr(Lease, "leave", leaving)
-    monkeypatch.setattr(task.Task, "_round", failing)
+    monkeypatch.setattr(task.Task, "_work", failing)
     with pytest.raises(RuntimeError, match="a fault"):
-        task.run(spec_of(source, target, topic_name), Assignment(0, 1, ()))
+        rounds.run(spec_of(source, target, topic_name), Assignment(0, 1, ()))
     # All three that write to remote partitions.
     assert said[:4] == ["drop", "drop", "drop", "leave"]
-    assert not task._KEPT
+    assert not rounds._running

@@ -23,7 +23,7 @@ from reconciler.model.tasks.seal import Seal, new_key
 from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Assignment
-from reconciler.replicator.task import task
+from reconciler.replicator.task import rounds
 from reconciler.state.control import Listener
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
@@ -162,7 +162,7 @@ def test_a_journal_that_may_be_described_but_not_read_is_refused(secured: Embedd
 def test_a_task_that_may_not_hear_commands_does_not_begin(secured: EmbeddedCluster) -> None:
     spec = spec_of(as_user("east", secured, "admin"), as_user("west", secured, "stranger"), "open")
     with pytest.raises(EnvironmentFault) as caught:
-        task.run(spec, Assignment(0, 1, ()))
+        rounds.run(spec, Assignment(0, 1, ()))
     assert own("tests").control.name in str(caught.value)
 
 

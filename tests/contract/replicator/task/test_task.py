@@ -14,7 +14,7 @@ from reconciler.model.tasks.seal import Seal, new_key
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Assignment, Shares
-from reconciler.replicator.task import task
+from reconciler.replicator.task import rounds
 from reconciler.replicator.task.ledger import LedgerRow
 from reconciler.replicator.task.task import OrphanError
 from reconciler.state import control
@@ -116,11 +116,11 @@ def test_rounds_follow_each_other_over_the_same_connections(
         # One round is enough unless the machine is busy.
         while log_end(target, f"east.{topic_name}") < upto:
             assert time.monotonic() < deadline
-            rows += task.run(spec, assignment)
-            kept.update(connections for key, connections in task._KEPT.items() if key[0] == spec.run)
+            rows += rounds.run(spec, assignment)
+            kept.update(thread.connections for key, thread in rounds._running.items() if key[0] == spec.run)
     # A round that begins when the run is to end opens nothing, and the last word is what the one before has found.
     control.send(target, [spec.seal], control.Command.STOP)
-    rows += task.run(spec, assignment)
+    rows += rounds.run(spec, assignment)
     reader = StatusReader(target, spec.topology)
     (word,) = [word for word in reader.current() if word.run == spec.run]
     reader.close()
@@ -191,5 +191,5 @@ def test_it_ends_when_the_process_that_started_it_is_gone(
     parents = iter([1_000])
     monkeypatch.setattr(os, "getppid", lambda: next(parents, 1))
     with pytest.raises(OrphanError):
-        task.run(spec, Assignment(0, 1, ()))
-    assert not [key for key in task._KEPT if key[0] == spec.run]
+        rounds.run(spec, Assignment(0, 1, ()))
+    assert not [key for key in rounds._running if key[0] == spec.run]

@@ -17,7 +17,7 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition import channel
 from reconciler.replicator.partition.shares import Shares
-from reconciler.replicator.task import task
+from reconciler.replicator.task import rounds
 from reconciler.replicator.task.ledger import LedgerRow
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
@@ -81,13 +81,14 @@ def test_nothing_is_lost_or_doubled_where_rounds_meet(
     with Trickle(source_cluster, topics) as trickle:
         # A busy machine boards none in some of them.
         while line.boardings.total() < _BOARDINGS and time.monotonic() < deadline:
-            rows += task.run(spec, assignment)
+            rows += rounds.run(spec, assignment)
         sent = trickle.finish()
     while sum(row.records for row in rows) < sent and time.monotonic() < deadline:
-        rows += task.run(replace(spec, round_seconds=LONG_ENOUGH), assignment)
-    (connections,) = [kept for key, kept in task._KEPT.items() if key[0] == spec.run]
-    totals = connections.totals.records
+        rows += rounds.run(replace(spec, round_seconds=LONG_ENOUGH), assignment)
+    (thread,) = [kept for key, kept in rounds._running.items() if key[0] == spec.run]
     close(spec)
+    assert thread.connections is not None
+    totals = thread.connections.totals.records
     assert line.boardings.total() >= _BOARDINGS
     assert line.records.total() > _BOARDINGS
     places = {(topic, number) for topic in topics for number in range(PARTITIONS)}

@@ -20,7 +20,7 @@ from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition import channel
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.shares import Shares
-from reconciler.replicator.task import task
+from reconciler.replicator.task import rounds
 from reconciler.replicator.task.ledger import LedgerRow
 from reconciler.replicator.transfer.fast_path import FastPath
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
@@ -209,20 +209,20 @@ def test_brokers_stand_still_where_rounds_meet(
         for cluster in (source_cluster, target_cluster):
             line.records.clear()
             while not line.records and time.monotonic() < deadline:
-                rows += task.run(replace(spec, round_seconds=length), assignment)
+                rows += rounds.run(replace(spec, round_seconds=length), assignment)
                 # On a busy machine a round of that length may be over before anything is opened.
                 length *= 1.0 if line.records else 1.2
             for seconds in (length - 0.1, 0.1):
                 still = threading.Timer(seconds, stand_still, (cluster, 0.4))
                 still.start()
-                rows += task.run(replace(spec, round_seconds=length), assignment)
+                rows += rounds.run(replace(spec, round_seconds=length), assignment)
                 still.join()
         sent = trickle.finish()
     assert time.monotonic() < deadline, "no record went the fast path"
     # A record whose answer is lost stands in the log and in no account.
     while sum(log_ends(target, f"east.{topic}", PARTITIONS) for topic in topics) < sent:
         assert time.monotonic() < deadline + SECONDS
-        rows += task.run(replace(spec, round_seconds=LONG_ENOUGH), assignment)
+        rows += rounds.run(replace(spec, round_seconds=LONG_ENOUGH), assignment)
     close(spec)
     assert identical(spec, *topics) == sent
     counted = sum(row.records for row in rows)

@@ -19,7 +19,7 @@ from reconciler.model.connection.references import Reference
 from reconciler.model.connection.security import OAuth, Security
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.datacenter import Spark
-from reconciler.replicator.driver.spark_engine import SparkEngine
+from reconciler.replicator.spark.engine import SparkEngine
 from stacks.providers import check_login, provider_for
 
 pytestmark = pytest.mark.slow

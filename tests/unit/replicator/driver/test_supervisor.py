@@ -16,7 +16,7 @@ from reconciler.model.names.selection import Selection
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import TaskStatus
 from reconciler.replicator.driver import supervisor
-from reconciler.replicator.driver.spark_session import ReplicationSession
+from reconciler.replicator.spark.session import ReplicationSession
 
 WEST = Cluster("west", ("w:9092",))
 FLOWS = ("a", "b")

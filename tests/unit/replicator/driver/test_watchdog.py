@@ -7,8 +7,8 @@ from dataclasses import replace
 from reconciler.model.declared.flow import Flow
 from reconciler.model.names.selection import Selection
 from reconciler.model.tasks.status import TaskStatus
-from reconciler.replicator.driver.restarts import RestartBackoff
 from reconciler.replicator.driver.watchdog import Silence, Watchdog
+from reconciler.replicator.spark.restarts import RestartBackoff
 
 
 def word(task: int, time: float, flow: str = "a") -> TaskStatus:
@@ -93,9 +93,7 @@ def test_a_flow_that_fails_again_and_again_is_tried_every_minute_until_it_is_wel
         now += rest
     assert failures.may_try("b", 5.0)
     (why,) = failures.lasting(now).values()
-    assert (
-        why == "its Spark query ended 5 times within 5 minutes; it is restarted about every 60 s: no such interpreter"
-    )
+    assert why == "its Spark job ended 5 times within 5 minutes; it is restarted about every 60 s: no such interpreter"
     for _ in range(6):
         # Each try lives for a while.
         now += 80.0

@@ -1,6 +1,6 @@
-"""How often each flow's Spark query has failed lately, and when it is started again.
+"""How often the rounds of each flow have failed lately, and when they are started again.
 
-`spark_session` uses it before it starts a query again. A query that fails repeatedly is retried at longer intervals and
+`session` uses it before it starts a flow again. A flow that fails repeatedly is retried at longer intervals and
 shown as failing, and the other flows go on. Pure but for chance: flows that failed together are not retried together.
 """
 
@@ -43,7 +43,7 @@ class RestartBackoff:
         self._chance = chance
 
     def note(self, flow: str, why: str, now: float) -> None:
-        """Note that a flow's query has ended, or was stopped, at `now` (monotonic seconds)."""
+        """Note that a flow's rounds have ended, or were stopped, at `now` (monotonic seconds)."""
         record = self._of.setdefault(flow, _Record())
         record.is_lasting = self._is_lasting(flow, now)
         is_in_a_row = bool(record.times) and now - record.times[-1] < (_WELL if record.is_lasting else _WELL / 2)
@@ -67,7 +67,7 @@ class RestartBackoff:
     def lasting(self, now: float) -> dict[str, str]:
         """Return by flow why it fails repeatedly; a flow that has not failed for a while is left out."""
         return {
-            flow: f"its Spark query ended {_MANY} times within {_LATELY / 60:g} minutes; it is restarted about every "
+            flow: f"its Spark job ended {_MANY} times within {_LATELY / 60:g} minutes; it is restarted about every "
             f"{_LONGEST:g} s: {record.why}"
             for flow, record in self._of.items()
             if self._is_lasting(flow, now)

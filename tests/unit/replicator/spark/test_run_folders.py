@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.replicate import made_state_dir
-from reconciler.replicator.driver import run_folders
-from reconciler.replicator.driver.run_folders import KEPT_LOGS, LOG, make, remove, sweep
+from reconciler.replicator.spark import run_folders
+from reconciler.replicator.spark.run_folders import KEPT_LOGS, LOG, make, remove, sweep
 from reconciler.state.journals import process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells enough of processes")
@@ -23,7 +23,7 @@ RUN = "20261126T103355-some-host-{}"
 HOLDER = """
 import sys
 from pathlib import Path
-from reconciler.replicator.driver import run_folders
+from reconciler.replicator.spark import run_folders
 run_folders.make(Path(sys.argv[1]))
 (Path(sys.argv[1]) / "checkpoints").mkdir()
 (Path(sys.argv[1]) / "checkpoints" / "offsets").write_text("7")

@@ -1,6 +1,6 @@
 """The daemon that forks Spark's Python workers, with what they need imported once for all of them.
 
-Spark starts it as `python -m reconciler.replicator.driver.spark_daemon` (`spark.python.daemon.module`); it is PySpark's
+Spark starts it as `python -m reconciler.replicator.spark.daemon` (`spark.python.daemon.module`); it is PySpark's
 own, which otherwise would have each worker import the replicator after its fork: half a processor second for each task.
 """
 
@@ -10,9 +10,9 @@ import gc
 
 from pyspark import daemon
 
-from reconciler.replicator.task import task
+from reconciler.replicator.task import rounds
 
-__all__ = ["task"]
+__all__ = ["rounds"]
 
 
 def main() -> None:

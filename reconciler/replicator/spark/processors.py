@@ -1,7 +1,6 @@
-"""How many processors this process may use, and how busy the machine is: read from files of the Linux kernel.
+"""How many processors this process may use: read from files of the Linux kernel.
 
-`spark_session` begins no more queries at a time than there are processors, and adds the load to failures that it may
-have caused.
+`session` begins a few flows at a time for each of them.
 """
 
 from __future__ import annotations
@@ -23,11 +22,6 @@ def usable() -> float:
     except AttributeError:
         count = float(os.cpu_count() or 1)
     return min([count, *_shares()])
-
-
-def described() -> str:
-    """Return load and processors in words."""
-    return f"load {os.getloadavg()[0]:.1f} on {usable():g} processors"
 
 
 def _shares() -> list[float]:

@@ -1,35 +1,31 @@
-"""The Spark data source `anabranch`: one streaming query per flow, one task per group of partitions, rounds as batches.
+"""The Spark data source `anabranch`: a flow as a streaming query, for programs with a Spark session of their own.
 
-`spark_session` registers it. It has effects: reading a partition of it replicates Kafka partitions for a round and
-yields the ledger of what was copied. That a Spark task runs twice, or that Spark loses its checkpoint, changes nothing,
-since positions are read from the target's log and never from Spark.
+`stream` registers it; `replicate` does without queries (`flow_rounds`). It has effects: reading a partition of it
+replicates Kafka partitions for a round and yields the ledger of what was copied. That a Spark task runs twice, or that
+Spark loses its checkpoint, changes nothing, since positions are read from the target's log and never from Spark.
 
 Spark starts four processes for each query that only plan rounds and their partitions, each of which imports this module
-and must connect within ten seconds of its start (`PythonWorkerFactory`). So it imports little: what copies is imported
-by the task that reads.
+and must connect within ten seconds of its start (`PythonWorkerFactory`). So it imports little.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import signal
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from reconciler.replicator.partition.shares import Assignment, Shares
+from reconciler.replicator.spark.ledger_schema import COLUMNS
+from reconciler.replicator.spark.round_task import SealedSpec, read_shares, replicate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.model.tasks.spec import FlowSpec
 
 NAME = "anabranch"
-SCHEMA = (
-    "flow STRING, topic STRING, partition INT, remote STRING, first_offset LONG, last_offset LONG, "
-    "first_target_offset LONG, last_target_offset LONG, shift LONG, records LONG, bytes LONG, fills LONG, "
-    "newest_timestamp LONG, latency_avg LONG, latency_max LONG"
-)
-"""The columns of the ledger (`ledger.Row`), as Spark's schema text."""
-
 SPEC, SECRET, SHARES = "spec", "secret", "shares"
 """The options: a flow specification as JSON, the key of its run, and the file in which `refresh` keeps its shares.
 
@@ -38,11 +34,23 @@ Spark shows options in plans and on its page, and redacts those with secret-like
 """
 
 
+def ledger_frame(spark: SparkSession, spec: FlowSpec, shares: Path) -> DataFrame:
+    """Return the ledger of a flow as a streaming DataFrame; a query on it replicates the flow.
+
+    Args:
+        spark: the session; its workers must run an interpreter that has this package.
+        spec: the flow.
+        shares: the file in which `refresh` keeps the shares of the run.
+    """
+    spark.dataSource.register(ReplicationSource)
+    options = {SPEC: spec.to_json(), SECRET: spec.key, SHARES: str(shares.absolute())}
+    return spark.readStream.format(NAME).options(**options).load()
+
+
 class SourceOptions(NamedTuple):
     """The values of the options."""
 
-    spec: str
-    key: str
+    sealed: SealedSpec
     shares: str
 
 
@@ -56,11 +64,11 @@ class ReplicationSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._told = SourceOptions(options[SPEC], options[SECRET], options[SHARES])
+        self._told = SourceOptions(SealedSpec(options[SPEC], options[SECRET]), options[SHARES])
 
     def schema(self) -> str:
         """Return the ledger's columns."""
-        return SCHEMA
+        return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # the name is Spark's
         """Return the reader of one flow."""
@@ -91,27 +99,11 @@ class RoundReader(DataSourceStreamReader):
         return {"round": start["round"] + 1}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Return each task's partitions as the driver has shared them out.
-
-        A file that cannot be read must not end the query: then the shares are those of the last round, and a task gets
-        further partitions from the control topic as soon as it reads it.
-        """
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            self._shares = Shares.from_json(json.loads(Path(self._told.shares).read_text(encoding="utf-8")))
+        """Return each task's partitions as the driver has shared them out."""
+        self._shares = read_shares(Path(self._told.shares), self._shares)
         return [GroupPartition(share) for share in self._shares.assignments()]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Replicate one group for a round, then yield its ledger."""
-        from reconciler.model.tasks.spec import FlowSpec  # noqa: PLC0415
-        from reconciler.replicator.task import task  # noqa: PLC0415
-        from reconciler.starting import log_to_stderr  # noqa: PLC0415
-        from reconciler.state.journals import home  # noqa: PLC0415
-
         assert isinstance(partition, GroupPartition), "Spark hands back what partitions() returned"
-        # A terminal's Ctrl-C reaches the workers too; the driver stops them, in order.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        log_to_stderr()
-        spec = FlowSpec.from_json(self._told.spec, self._told.key)
-        # This process uses the journals that its driver has found.
-        home.hold(spec.target, spec.topology, spec.home)
-        yield from task.run(spec, partition.assignment)
+        yield from replicate(self._told.sealed, [partition.assignment], is_ours=False)

@@ -1,6 +1,6 @@
 """Spark itself: a JVM with a Spark context, started in a thread of its own, and stopped.
 
-`spark_session` runs flows in one, `spark_jobs` work that ends. Spark's log goes to a file, never to the terminal.
+`session` runs flows in one, `jobs` work that ends. Spark's log goes to a file, never to the terminal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.base.files import make_private, open_private, write_private
 from reconciler.model.connection import hosts
 from reconciler.model.declared.datacenter import Spark
-from reconciler.replicator.driver.run_folders import LOG
+from reconciler.replicator.spark import class_archive
+from reconciler.replicator.spark.run_folders import LOG
 
 # A task that dies is started again this often; `local[n]` alone would end a query with the first dead worker.
 _TASK_FAILURES = 8
@@ -33,6 +34,8 @@ _JVM_PATIENCE = 5.0
 _SLOTS_PATIENCE = 30.0
 _TICK = 0.1
 _LOCAL_IP = "SPARK_LOCAL_IP"
+# How Python's trace begins, in the message of a task's failure.
+_TRACE = "Traceback (most recent call last):"
 _LOG_CONFIG = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -55,10 +58,12 @@ class SparkEngine:
 
     Attributes:
         log: Spark's log.
+        java_options: of the JVM, beside those that every start has.
     """
 
     def __init__(self, slots: int, folder: Path, warn: Callable[[str], None], cluster: Spark | None = None) -> None:
         self.log = folder / LOG
+        self.java_options = class_archive.taking()
         self._slots = slots
         self._folder = folder
         self._warn = warn
@@ -99,8 +104,12 @@ class SparkEngine:
         _kill_children()
         _end_jvm()
 
-    def stop(self) -> None:
-        """Stop Spark and its JVM, so that the process may start another one."""
+    def stop(self, patience: float = _JVM_PATIENCE) -> None:
+        """Stop Spark and its JVM, so that the process may start another one.
+
+        Args:
+            patience: seconds until a JVM that has not ended is killed.
+        """
         try:
             self._end()
             if self._context is not None:
@@ -109,7 +118,7 @@ class SparkEngine:
         except (Py4JError, PySparkException, ConnectionError):
             return
         finally:
-            _end_jvm()
+            _end_jvm(patience)
 
     def lacking_slots(self) -> str | None:
         """Return how many slots a Spark cluster gives, where those are too few for all tasks; else None.
@@ -130,9 +139,6 @@ class SparkEngine:
 
     # --- for subclasses -----------------------------------------------------------------------------------------------
 
-    def _prepare(self, context: SparkContext) -> None:
-        """Prepare the session while the caller does other things; called in the thread that starts Spark."""
-
     def _begin(self) -> None:
         """Begin the work, once Spark runs."""
 
@@ -144,7 +150,6 @@ class SparkEngine:
     def _open(self) -> None:
         try:
             self._context = self._made()
-            self._prepare(self._context)
         except Exception as error:
             # Raised in `start`, which waits for it.
             self._trouble = error
@@ -153,6 +158,8 @@ class SparkEngine:
         settings = dict(self._cluster.conf)
         # Workers must run this very interpreter, or they find neither the package nor its dependencies.
         os.environ["PYSPARK_PYTHON"] = settings.pop("spark.pyspark.python", sys.executable)
+        # Jobs are grouped by the thread that submits them, which must be the same on both sides.
+        os.environ["PYSPARK_PIN_THREAD"] = "true"
         config = self._folder / "log4j2.properties"
         write_private(config, _LOG_CONFIG.format(path=self.log))
         address = self._cluster.address
@@ -219,17 +226,13 @@ class SparkEngine:
             # Spark only starts rounds here: a small heap and the quick compiler save CPU seconds.
             "spark.driver.extraJavaOptions": (
                 # Spark splits this at spaces, which an address has none of.
-                f"-Dlog4j2.configurationFile={log_config.absolute().as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+                f"-Dlog4j2.configurationFile={log_config.absolute().as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+                + self.java_options
             ),
-            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.speculation": "false",
             "spark.python.worker.reuse": "true",
             # What tasks import is imported once, before the workers are forked.
-            "spark.python.daemon.module": "reconciler.replicator.driver.spark_daemon",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.streaming.minBatchesToRetain": "2",
-            # A query whose thread does not end must not hold the driver up for ever.
-            "spark.sql.streaming.stopTimeout": "60s",
+            "spark.python.daemon.module": "reconciler.replicator.spark.daemon",
             "spark.ui.showConsoleProgress": "false",
         }
 
@@ -257,7 +260,7 @@ def _end_counting(context: SparkContext) -> None:
     threading.Thread(target=server.shutdown, daemon=True).start()
 
 
-def _end_jvm() -> None:
+def _end_jvm(patience: float = _JVM_PATIENCE) -> None:
     """End the JVM, if this process started it: it would use its run's folder in later runs, too."""
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
     # For PySpark a killed JVM still runs.
@@ -269,7 +272,7 @@ def _end_jvm() -> None:
     # It ends when its input does.
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(_JVM_PATIENCE)
+        gateway.proc.wait(patience)
     except TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
@@ -284,8 +287,14 @@ def _kill_children() -> None:
 
 
 def first_line(failure: object) -> str:
-    """Return Spark's message about a failure, without the traces."""
+    """Return Spark's message about a failure in one line: without traces, but with the error at the end of Python's."""
     # Py4J's own message only names the method that was called.
     said = failure.java_exception.toString() if isinstance(failure, Py4JJavaError) else failure
-    text = str(said).strip()
-    return text.splitlines()[0] if text else "no reason given"
+    lines = str(said or "").strip().splitlines()
+    if not lines:
+        return "no reason given"
+    first = lines[0].removesuffix(_TRACE)
+    if first == lines[0]:
+        return first
+    # Frames of a trace are indented; what was raised is the line behind them.
+    return first + next((line for line in lines[1:] if line and not line[0].isspace()), "no reason given")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from reconciler.replicator.driver.spark_engine import SparkEngine, first_line
+from reconciler.replicator.spark.engine import SparkEngine, first_line
 
 
 class SparkJobs(SparkEngine):

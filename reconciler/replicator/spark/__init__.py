@@ -1,0 +1,1 @@
+"""One run of `replicate`: Spark, the reconcile loop and supervision."""
