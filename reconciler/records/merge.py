@@ -1,7 +1,8 @@
 """Merges small consecutive batches of one partition into one, so that a produce request carries more records.
 
 `channel` takes its next batch to send from here. Only the front of each record is encoded anew (length, timestamp delta
-and offset delta); key, value and headers are copied as one slice. Compressed batches are not merged. Pure.
+and offset delta); key, value and headers are copied as one slice. Compressed batches of one codec are decompressed for
+that, and compressed again. Pure.
 
 The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp delta, offset delta, then that slice.
 """
@@ -13,10 +14,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from reconciler.records.batch import CODEC_BITS, LARGE, NO_CRC, Batch
+from reconciler.records.codecs import GZIP, pack, unpack
 from reconciler.records.varint import SIGNED, read, signed
 
 # Batches of more records than this cost more to merge than they cost to send one by one.
 FEW_RECORDS = 16
+# The most bytes of records that are merged at once, decompressed: some milliseconds of work.
+_PLAIN_BYTES = 2**20
 _MORE = 0x80
 _BITS = 0x7F
 _TABLE = len(SIGNED)
@@ -43,23 +47,25 @@ def take(queue: deque[Any], limit: int, small: int = 0) -> MergedBatch:
     if not queue or not _may_merge(first, limit, small):
         return alone
     run = [first]
-    size, expected = first.size, first.next_offset
+    size, expected, codec = first.size, first.next_offset, first.attributes & CODEC_BITS
     while queue:
         batch = queue[0]
         if not isinstance(batch, Batch) or batch.base_offset != expected or not _may_merge(batch, limit, small):
             break
         size += len(batch.body)
-        if size > limit:
+        if size > limit or batch.attributes & CODEC_BITS != codec:
             break
         run.append(queue.popleft())
         expected = batch.next_offset
     while len(run) > 1:
         try:
-            one = merged(run)
+            one, count = _compressed(run, codec) if codec else (merged(run), len(run))
         except (ValueError, IndexError):
             # The records or the checksum are wrong: send the batch as it is, and the target refuses it with an error.
             queue.extendleft(reversed(run[1:]))
             return alone
+        queue.extendleft(reversed(run[count:]))
+        del run[count:]
         if one.size <= limit:
             return MergedBatch(one, sum([batch.size for batch in run]))
         # Deltas grow with the distance from the first record, so the result can exceed the sum of the sizes.
@@ -69,10 +75,32 @@ def take(queue: deque[Any], limit: int, small: int = 0) -> MergedBatch:
     return alone
 
 
+def _compressed(run: Sequence[Batch], codec: int) -> tuple[Batch, int]:
+    """Return the first batches of `run` as one, compressed again, and how many they are: 1 for the first as it is.
+
+    Raises:
+        ValueError: a batch cannot be decompressed, or is damaged.
+        IndexError: as for `merged`.
+    """
+    plain: list[Batch] = []
+    size = 0
+    for batch in run:
+        if len(batch.body) >= LARGE and not batch.is_intact:
+            raise _damaged(batch)
+        body = unpack(codec, batch.body)
+        size += len(body)
+        if plain and size > _PLAIN_BYTES:
+            break
+        plain.append(batch._replace(attributes=0, crc=NO_CRC, body=bytes(body)))
+    if len(plain) == 1:
+        return run[0], 1
+    one = merged(plain, checked=True)
+    return one._replace(attributes=codec, body=pack(codec, one.body)), len(plain)
+
+
 def _may_merge(batch: Batch, limit: int, small: int) -> bool:
     return (
-        (batch.record_count <= FEW_RECORDS or batch.size < small)
-        and not batch.attributes & CODEC_BITS
+        (batch.record_count <= FEW_RECORDS or (batch.size < small and batch.attributes & CODEC_BITS != GZIP))
         and not batch.is_control
         and not batch.is_log_append_time
         and batch.record_count == batch.last_offset_delta + 1
@@ -80,8 +108,12 @@ def _may_merge(batch: Batch, limit: int, small: int) -> bool:
     )
 
 
-def merged(batches: Sequence[Batch]) -> Batch:
+def merged(batches: Sequence[Batch], *, checked: bool = False) -> Batch:
     """Return one batch with the records of `batches`, which are uncompressed, without holes, and consecutive.
+
+    Args:
+        batches: them.
+        checked: whether the checksums of large ones were verified.
 
     Raises:
         ValueError: a batch's records do not match its header, or it is large and damaged.
@@ -91,6 +123,9 @@ def merged(batches: Sequence[Batch]) -> Batch:
     base_offset, base_time = first.base_offset, first.base_timestamp
     pieces: list[bytes] = []
     for batch in batches:
+        # The checksum of large batches has not been verified yet, unless they were compressed.
+        if not checked and len(batch.body) >= LARGE and not batch.is_intact:
+            raise _damaged(batch)
         _append(pieces, batch, batch.base_offset - base_offset, batch.base_timestamp - base_time)
     last = batches[-1]
     return Batch(
@@ -108,16 +143,16 @@ def merged(batches: Sequence[Batch]) -> Batch:
     )
 
 
+def _damaged(batch: Batch) -> ValueError:
+    return ValueError(f"the checksum of the batch at offset {batch.base_offset} does not fit")
+
+
 def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
     """Append the records of `batch`, with `offset` and `time` added to their deltas.
 
     The loop runs once a record: short varints, which nearly all are, are read and written without a call.
     """
     body, at, total = bytes(batch.body), 0, len(batch.body)
-    if total >= LARGE and not batch.is_intact:
-        # The checksum of large batches has not been verified yet.
-        message = f"the checksum of the batch at offset {batch.base_offset} does not fit"
-        raise ValueError(message)
     for expected in range(batch.record_count):
         size, start = body[at], at + 2
         if size >= _MORE and body[at + 1] < _MORE and not size & 1:

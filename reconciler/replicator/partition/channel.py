@@ -56,6 +56,7 @@ class Channel(PartitionLifecycle):
         lost_at: when a response was last given up (monotonic seconds).
         filled_offsets: offsets that were filled with markers in this round.
         newest_read: timestamp of the batch read last (ms), and when it was read (monotonic seconds).
+        full_at: when its window was full last (monotonic seconds): then answers are what it waits for.
     """
 
     _transactional = False
@@ -74,7 +75,7 @@ class Channel(PartitionLifecycle):
         self._form = self._whole = BatchForm(batch_size, codec=codec)
         self._at_gap = at_gap
         self.filled_offsets = 0
-        self.lost_at = self._answered_at = -math.inf
+        self.lost_at = self._answered_at = self.full_at = -math.inf
         self.newest_read = (-1, 0.0)
         self._sent_since_gap = QUEUE_BYTES
         # After `pass_on` only offset, epoch and sides are stored; the property converts them when it is read.
@@ -276,6 +277,8 @@ class Channel(PartitionLifecycle):
         sent = InFlightBatch(self.opening, first, upto, end, count, oldest, newest, whole, head, body, batch.parts)
         self._log_end = log_end.behind(count)
         self.in_flight.append(sent)
+        if len(self.in_flight) >= WINDOW:
+            self.full_at = now
         return sent
 
     def answered(self, sent: InFlightBatch, answer: ProduceAnswer, now: float) -> bool:

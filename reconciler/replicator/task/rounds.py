@@ -52,7 +52,6 @@ def run(spec: FlowSpec, assignment: Assignment, given_up: Callable[[], None] = l
             thread.rounds.end()
         gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
         malloc.keep()
-        codecs.limit_decompressed(spec.flow.largest_batch)
         thread = _running[key] = TaskThread(spec, assignment, given_up)
         thread.rounds.begin(assignment, spec.round_seconds)
         thread.start()
@@ -105,6 +104,7 @@ class TaskThread:
                 self._given_up()
 
     def _work(self) -> None:
+        codecs.limit_decompressed(self._spec.flow.largest_batch)
         connections = self.connections = Connections(self._spec, self.rounds.assignment.task)
         try:
             while self.rounds.await_round():

@@ -8,6 +8,8 @@ small batches is too little: they are merged. `fetcher` and `sender` use it.
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from reconciler.model.declared.flow import DEFAULT_LINGER
@@ -19,6 +21,11 @@ _AHEAD_SECONDS = 2.0
 # Batches of many records are merged as well where the window of a partition, five batches, would carry less than 10 MB
 # in a second.
 _WINDOW_RATE = 2_000_000
+# A partition whose window was full within so many seconds waits for acknowledgements.
+HELD_UP = 1.0
+# A thread that uses at most this share of a processor, lately (in seconds), has time to make batches larger.
+_LATELY = 0.1
+_MOST_USED = 0.8
 # Over a line as short as this (seconds) usual fetches one after the other are as quick as any; a busy broker takes as
 # long at times.
 _NEAR = 0.01
@@ -85,6 +92,29 @@ class RoundTrip:
     def small(self) -> int:
         """Batches of fewer bytes are worth merging, of however many records: a window of them is too little."""
         return int(self.seconds * _WINDOW_RATE) if self.seconds < math.inf else 0
+
+
+class Spare:
+    """Whether a thread has processor time left, by what it has used over the last tenth of a second or more.
+
+    Args:
+        clock: returns the seconds that the thread has had of its processor until now.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+        self._clock = clock
+        self._at = -math.inf
+        self._spent = 0.0
+        self._used = 1.0
+
+    def is_enough(self, now: float) -> bool:
+        """Return whether there is enough to merge batches with, at `now` (monotonic seconds)."""
+        if now - self._at >= _LATELY:
+            spent = self._clock()
+            # The first look has nothing to compare with.
+            self._used = (spent - self._spent) / (now - self._at) if self._at > -math.inf else 1.0
+            self._at, self._spent = now, spent
+        return self._used <= _MOST_USED
 
 
 class FetchSize(RequestSize):

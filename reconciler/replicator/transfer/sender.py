@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from reconciler.model.tasks.status import PartitionState, Reason
+from reconciler.records.rewrite import UNLIMITED
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.intake import CannotPass
 from reconciler.replicator.transfer.dropped_requests import DroppedRequests
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
-from reconciler.replicator.transfer.pace import Quota, RequestSize, RoundTrip
+from reconciler.replicator.transfer.pace import HELD_UP, Quota, RequestSize, RoundTrip, Spare
 from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, LaneRequest, ProduceLanes
 from reconciler.wire import (
     Bell,
@@ -97,6 +98,7 @@ class Sender:
         # The partition with that reason.
         self._told: Channel | None = None
         self._trip = RoundTrip()
+        self._spare = Spare()
         self._failure: BaseException | None = None
         self.bell: Bell = loop.bell()
         self.stopped = False
@@ -163,6 +165,7 @@ class Sender:
         sent: list[tuple[Channel, InFlightBatch]] = []
         size, most = 0, self._quota.request_bytes(min(self._size.bytes, self._bound or self._size.bytes))
         largest = self._dropped.most(now)
+        has_time = self._spare.is_enough(now)
         for channel in tuple(self._ready):
             # A channel that cannot send now is offered again when something arrives or is answered.
             del self._ready[channel]
@@ -175,7 +178,9 @@ class Sender:
             if largest is not None and not channel.keep_below(largest, self._closes, now):
                 continue
             try:
-                sent_batch = channel.send(self._trip.small, now)
+                # What waits for acknowledgements needs fewer of them, whatever the number of its records.
+                small = UNLIMITED if has_time and now - channel.full_at < HELD_UP else self._trip.small
+                sent_batch = channel.send(small, now)
             except CannotPass:
                 # The channel holds the reason.
                 continue

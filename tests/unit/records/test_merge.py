@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections import deque
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.records.batch import HEADER_SIZE, LARGE, Batch
+from reconciler.records.batch import CODEC_BITS, HEADER_SIZE, LARGE, Batch
+from reconciler.records.codecs import pack
 from reconciler.records.merge import FEW_RECORDS, merged, take
 from reconciler.records.read_committed import Gap
 from reconciler.records.split import split
@@ -18,7 +20,9 @@ from tests.support.records.batches import (
     GZIP,
     LOG_APPEND_TIME,
     LZ4,
+    SNAPPY,
     TRANSACTIONAL,
+    ZSTD,
     Content,
     batch,
     build,
@@ -147,14 +151,14 @@ def test_nothing_is_merged_without_room(limit: int) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        build([Content(1_000, None, b"v" * 500)] * 2, 2, GZIP),
+        build([Content(1_000, None, b"v" * 500)] * 2, 2, LZ4),
         marked(build(some(2), 2), LOG_APPEND_TIME),
         marked(build(some(2), 2), CONTROL),
         build(some(2), 3),
         thinned(build(some(3), 2), 1),
         build(some(FEW_RECORDS + 1), 2),
     ],
-    ids=["compressed", "append time", "control", "hole between", "hole inside", "many records"],
+    ids=["another codec", "append time", "control", "hole between", "hole inside", "many records"],
 )
 def test_what_cannot_be_merged_stays_alone(other: bytes) -> None:
     (second,) = split(other)
@@ -172,6 +176,63 @@ def test_a_transactional_batch_is_a_plain_one_at_the_target() -> None:
 def test_many_records_are_merged_where_that_is_wanted() -> None:
     queue = deque(in_a_row([list(some(100))] * 3, 0))
     assert take(queue, LIMIT, small=LIMIT).batch.record_count == 300
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+@given(groups, bases)
+@settings(deadline=None, max_examples=20)
+def test_compressed_batches_of_one_codec_are_one_in_that_codec(
+    codec: int, groups: list[list[Content]], base: int
+) -> None:
+    originals = []
+    for one in in_a_row(groups, base):
+        originals.append(one._replace(attributes=codec, body=pack(codec, one.body)).sealed())
+    queue: deque[Batch | Gap] = deque(originals)
+    one, size = take(queue, LIMIT)
+    assert not queue
+    assert size == sum(original.size for original in originals)
+    assert (one.attributes & CODEC_BITS, records(one)) == (codec, records(*originals))
+    assert (one.base_offset, one.next_offset) == (originals[0].base_offset, originals[-1].next_offset)
+
+
+@pytest.mark.parametrize(("codec", "together"), [(GZIP, 100), (SNAPPY, 300), (LZ4, 300), (ZSTD, 300)])
+def test_many_compressed_records_are_merged_where_that_is_wanted_and_quick(codec: int, together: int) -> None:
+    queue = deque(batch(*some(100), base_offset=100 * number, codec=codec) for number in range(3))
+    assert take(queue, LIMIT, small=LIMIT).batch.record_count == together
+
+
+def test_so_many_records_are_merged_as_are_quickly_compressed() -> None:
+    contents = [Content(1_000, None, b"v" * 2**18)]
+    queue = deque(batch(*contents, base_offset=number, codec=ZSTD) for number in range(9))
+    assert [take(queue, LIMIT).batch.record_count for _ in range(3)] == [3, 3, 3]
+    huge = deque(batch(Content(1_000, None, b"v" * 2**21), base_offset=number, codec=ZSTD) for number in range(2))
+    first = huge[0]
+    assert take(huge, LIMIT).batch is first
+    assert len(huge) == 1
+
+
+def test_what_compressing_makes_too_large_is_halved() -> None:
+    contents = [Content(1_000, None, random.Random(number).randbytes(3_000)) for number in range(4)]
+    queue = deque(batch(one, base_offset=number, codec=LZ4) for number, one in enumerate(contents))
+    limit = sum(len(one.body) for one in queue) + HEADER_SIZE - 40
+    found = []
+    while queue:
+        found.append(take(queue, limit).batch)
+    assert len(found) > 1
+    assert all(one.size <= limit for one in found)
+    assert found[-1].next_offset == 4
+
+
+@pytest.mark.parametrize("codec", [SNAPPY, LZ4, ZSTD])
+def test_a_compressed_one_that_cannot_be_read_is_left_to_the_target(codec: int) -> None:
+    good = batch(*some(2), base_offset=0, codec=codec)
+    bad = batch(*some(2), base_offset=2, codec=codec)._replace(body=b"nothing of that kind")
+    queue = deque([good, bad])
+    assert take(queue, LIMIT).batch is good
+    assert take(queue, LIMIT).batch is bad
+    large = batch(Content(1_000, None, random.Random(7).randbytes(LARGE)), base_offset=2, codec=codec)
+    queue = deque([good, large._replace(crc=large.crc ^ 1)])
+    assert take(queue, LIMIT).batch is good
 
 
 @given(st.binary(max_size=40), st.integers(1, 3))
