@@ -34,6 +34,7 @@ _JVM_PATIENCE = 5.0
 _SLOTS_PATIENCE = 30.0
 _TICK = 0.1
 _LOCAL_IP = "SPARK_LOCAL_IP"
+_ENDED = "has ended: its process is gone"
 # How Python's trace begins, in the message of a task's failure.
 _TRACE = "Traceback (most recent call last):"
 _LOG_CONFIG = """\
@@ -119,6 +120,16 @@ class SparkEngine:
             return
         finally:
             _end_jvm(patience)
+
+    def check_java(self) -> None:
+        """Check that the JVM is there, where this process has started it.
+
+        Raises:
+            EnvironmentFault: AB320, it has ended.
+        """
+        gateway = SparkContext._gateway
+        if gateway is not None and gateway.proc is not None and gateway.proc.poll() is not None:
+            raise self._fault(what=_ENDED)
 
     def lacking_slots(self) -> str | None:
         """Return how many slots a Spark cluster gives, where those are too few for all tasks; else None.
@@ -243,7 +254,7 @@ class SparkEngine:
         try:
             yield
         except (Py4JNetworkError, ConnectionError):
-            raise self._fault(what="has ended: its process is gone") from None
+            raise self._fault(what=_ENDED) from None
 
     def _fault(self, what: str) -> EnvironmentFault:
         return EnvironmentFault(Problem("AB320", "Spark", what, f"see {self.log}"))

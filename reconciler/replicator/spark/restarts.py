@@ -62,7 +62,11 @@ class RestartBackoff:
 
     def may_try(self, flow: str, now: float) -> bool:
         """Return whether a flow may be started again at `now`."""
-        return flow not in self._of or now >= self._of[flow].try_at
+        return self.rest(flow, now) <= 0
+
+    def rest(self, flow: str, now: float) -> float:
+        """Return for how many seconds a flow must not be started again."""
+        return self._of[flow].try_at - now if flow in self._of else 0.0
 
     def lasting(self, now: float) -> dict[str, str]:
         """Return by flow why it fails repeatedly; a flow that has not failed for a while is left out."""

@@ -1,4 +1,4 @@
-"""What a Spark task does in one round, and what it is given: for jobs (`flow_rounds`) and queries (`source`).
+"""What a Spark task does in one round, and what it is given: for jobs (`slot_rounds`) and queries (`source`).
 
 Processes that only plan rounds import it, too: so what copies is imported by the task that copies.
 """
@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,14 +28,32 @@ class SealedSpec(NamedTuple):
     key: str
 
 
-def replicate(sealed: SealedSpec, assignments: Iterable[Assignment], is_ours: bool = True) -> Iterator[tuple[Any, ...]]:
-    """Replicate what this task has for one round, then yield its ledger; the worker goes on copying after that.
+class TaskOfRound(NamedTuple):
+    """What one task does in one round."""
+
+    sealed: SealedSpec
+    assignment: Assignment
+
+
+def replicate(rounds: Iterable[Sequence[TaskOfRound]]) -> Iterator[tuple[Any, ...]]:
+    """Replicate what the tasks of a slot have, for one round, in a process of its own; yield what `replicated` does.
+
+    The process goes on copying after that, and ends where no round follows: one that is left over would be given the
+    round of another, whose own process would be left over in turn.
 
     Args:
-        sealed: the flow.
-        assignments: of this task, which is one.
-        is_ours: whether nothing but flows runs in the workers. Then a worker ends with its task: one that is left over
-            would be given the round of another, whose own worker would be left over in turn.
+        rounds: the one round.
+    """
+    for tasks in rounds:
+        yield from replicated(tasks, _end_process)
+
+
+def replicated(tasks: Sequence[TaskOfRound], given_up: Callable[[], None]) -> Iterator[tuple[Any, ...]]:
+    """Replicate what some tasks have, for one round, then yield the ledger and each `TaskFailure`.
+
+    Args:
+        tasks: what they do, all at the same time.
+        given_up: called once tasks have ended because no round has followed for a while.
     """
     from reconciler.model.tasks.spec import FlowSpec  # noqa: PLC0415
     from reconciler.replicator.task import rounds  # noqa: PLC0415
@@ -45,19 +63,16 @@ def replicate(sealed: SealedSpec, assignments: Iterable[Assignment], is_ours: bo
     # A terminal's Ctrl-C reaches the workers too; the driver stops them, in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     log_to_stderr()
-    spec = FlowSpec.from_json(sealed.spec, sealed.key)
-    # This process uses the journals that its driver has found.
-    home.hold(spec.target, spec.topology, spec.home)
-    for assignment in assignments:
-        yield from map(tuple, rounds.run(spec, assignment, _end_process if is_ours else _stay))
+    work = [(FlowSpec.from_json(*task.sealed), task.assignment) for task in tasks]
+    for spec, _ in work:
+        # This process uses the journals that its driver has found.
+        home.hold(spec.target, spec.topology, spec.home)
+    rows, failures = rounds.run_together(work, given_up)
+    yield from (*map(tuple, rows), *failures)
 
 
 def _end_process() -> None:
     os._exit(0)
-
-
-def _stay() -> None:
-    """Leave a process to Spark, which ends those that are idle for a minute."""
 
 
 def read_shares(file: Path, known: Shares) -> Shares:

@@ -1,15 +1,17 @@
-"""Spark for one run of `replicate`: the rounds of each flow, started, started again, and ended.
+"""Spark for one run of `replicate`: the rounds of each slot, started, started again, and ended.
 
-`driver` owns the only session of a process. A few flows begin at a time for each processor: the next one begins when
-the tasks of one have reported a status, so that on a busy machine the first ones copy early.
+`driver` owns the only session of a process. Tasks of several flows may share a slot (`slots`), so what is started again
+is a slot.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +22,15 @@ from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.spark import processors
 from reconciler.replicator.spark.class_archive import ArchiveMaker
 from reconciler.replicator.spark.engine import SparkEngine, first_line
-from reconciler.replicator.spark.flow_rounds import FlowRounds
 from reconciler.replicator.spark.ledger_files import LedgerFiles
 from reconciler.replicator.spark.restarts import RestartBackoff
+from reconciler.replicator.spark.slot_rounds import SlotContext, SlotRounds
+from reconciler.replicator.spark.slots import slots_of
+from reconciler.replicator.task.rounds import TaskFailure
 
 # Seconds that the last ledgers may take to be written; nothing else depends on them.
 _LEDGER_PATIENCE = 15.0
 _TICK = 0.1
-# So many flows begin at a time, for each processor.
-_BEGIN_AT_ONCE = 4
-# A flow whose tasks have reported nothing for so many seconds does not keep the others from beginning.
-_BEGINS_FOR = 90.0
 
 
 def shares_file(folder: Path, flow: str) -> Path:
@@ -39,17 +39,17 @@ def shares_file(folder: Path, flow: str) -> Path:
 
 
 class ReplicationSession(SparkEngine):
-    """A Spark session with the rounds of each flow.
+    """A Spark session with the rounds of all flows of a run.
 
     Args:
-        specs: the flows; each needs as many slots as it has tasks, all at once.
+        specs: the flows; each task needs a slot, all at once, unless it shares one (`slots`).
         folder: the run's folder, for Spark's log and files, with the flows' shares; it must exist.
         warn: called for every flow that had to be started again, and for ledgers that are not written.
         ledgers: where the ledgers are kept; None keeps none.
         cluster: where Spark runs; by default on this machine.
 
     Attributes:
-        begun: how often the rounds of each flow were started.
+        begun: how often the tasks of each flow were started, all of them or some.
     """
 
     def __init__(
@@ -60,25 +60,26 @@ class ReplicationSession(SparkEngine):
         ledgers: LedgerFiles | None = None,
         cluster: Spark | None = None,
     ) -> None:
-        super().__init__(sum(spec.flow.tasks for spec in specs), folder, warn, cluster)
+        on_this_machine = cluster is None or cluster.master is None
+        self._slots_of = slots_of(specs, processors.usable() if on_this_machine else None)
+        super().__init__(len(self._slots_of), folder, warn, cluster)
         self._specs = {spec.flow.name: spec for spec in specs}
-        self._failures = RestartBackoff()
-        self._ended: set[str] = set()
         self.begun: Counter[str] = Counter()
         self._ledgers = ledgers
-        # How many ledgers each flow has yielded.
+        # The threads of the slots use these, too.
+        self._lock = threading.Lock()
+        self._failures = RestartBackoff()
+        # How many ledgers each flow has yielded; what is to be warned of, and which flows count as started again.
         self._kept: Counter[str] = Counter()
-        # Why ledgers were not written, from the threads of the rounds.
-        self._unkept: list[str] = []
-        self._rounds: dict[str, FlowRounds] = {}
+        self._news: list[str] = []
+        self._again: list[str] = []
+        self._rounds: list[SlotRounds | None] = [None] * len(self._slots_of)
+        # Slots whose failure was noted.
+        self._ended: set[int] = set()
         self._archive = ArchiveMaker()
-        # Flows that were not started yet, in order; and those whose tasks have reported nothing since the start, with
-        # the time of the start (monotonic seconds).
-        self._waiting = deque(self._specs)
-        self._beginning: dict[str, float] = {}
 
     def check(self, now: float, reported: Collection[str] = ()) -> dict[str, str]:
-        """Start flows whose turn it is, and restart those whose rounds have ended: no state depends on them.
+        """Start the slots, and those again whose rounds have ended: no state depends on them.
 
         Args:
             now: monotonic seconds.
@@ -90,66 +91,94 @@ class ReplicationSession(SparkEngine):
         Raises:
             EnvironmentFault: AB320, Spark has ended.
         """
-        if not self._waiting and not self._beginning:
+        if self._specs.keys() <= set(reported):
             # All flows copy: nothing waits for the processors.
             self._archive.begin()
-        while self._unkept:
-            self._warn(self._unkept.pop(0))
+        with self._lock:
+            news, again, self._news, self._again = self._news, self._again, [], []
+        for text in news:
+            self._warn(text)
+        self.begun.update(again)
+        self.check_java()
         with self._talking():
-            for flow, rounds in self._rounds.items():
-                if not rounds.is_active and flow not in self._ended:
-                    self._note(flow, rounds.failure, now)
-                    # Its other tasks: all begin anew.
-                    rounds.cancel()
-            self._begin_some(now, reported)
-        return self._failures.lasting(now)
+            for slot, rounds in enumerate(self._rounds):
+                if rounds is not None and not rounds.is_active and slot not in self._ended:
+                    self._note(slot, rounds, rounds.failure, now)
+            self._start_slots(now)
+        with self._lock:
+            return self._failures.lasting(now)
 
-    def _begin_some(self, now: float, reported: Collection[str]) -> None:
-        """Start as many flows as the processors allow: first starts before restarts."""
-        for flow, since in list(self._beginning.items()):
-            if flow in reported or flow in self._ended or now - since > _BEGINS_FOR:
-                del self._beginning[flow]
-        ended = [flow for flow in self._specs if flow in self._ended and self._failures.may_try(flow, now)]
-        room = max(1, int(_BEGIN_AT_ONCE * processors.usable())) - len(self._beginning)
-        for flow in [*self._waiting, *ended][: max(room, 0)]:
-            self._beginning[flow] = now
-            if flow in self._ended:
-                self._warn(f"flow {flow}: its Spark job is restarted: {self._failures.last(flow)}")
-                self._ended.discard(flow)
-            else:
-                self._waiting.remove(flow)
-            self.begun[flow] += 1
-            self._rounds[flow] = self._begun(self._specs[flow])
+    def _start_slots(self, now: float) -> None:
+        """Start the slots that do not run, unless they have failed just now."""
+        for slot, tasks in enumerate(self._slots_of):
+            before = self._rounds[slot]
+            if before is not None and slot not in self._ended:
+                continue
+            flows = list(dict.fromkeys(task.flow for task in tasks))
+            if before is not None:
+                with self._lock:
+                    if not all(self._failures.may_try(flow, now) for flow in flows):
+                        continue
+                    for flow in flows:
+                        self._warn(f"flow {flow}: its Spark job is restarted: {self._failures.last(flow)}")
+            self._ended.discard(slot)
+            self.begun.update(flows)
+            self._rounds[slot] = self._begun(slot)
 
-    def _begun(self, spec: FlowSpec) -> FlowRounds:
+    def _begun(self, slot: int) -> SlotRounds:
         assert self._context is not None, "it was started"
-        name = spec.flow.name
-        file = shares_file(self._folder, name)
-        rounds = FlowRounds(self._context, spec, file, partial(self._keep, spec), self.begun[name])
+        shares = {flow: shares_file(self._folder, flow) for flow in self._specs}
+        context = SlotContext(self._context, self._specs, shares, self._keep, self._failed, self._rest)
+        # A part of a round, so that they do not end theirs together.
+        first = (slot + 1) / (len(self._slots_of) + 1)
+        number = sum(self.begun.values())
+        rounds = SlotRounds(context, self._slots_of[slot], f"slot {slot}, {number}", first)
         rounds.start()
         return rounds
 
-    def _keep(self, spec: FlowSpec, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Write the ledger of a round; where that fails the flow goes on."""
+    # --- in the threads of the slots ---------------------------------------------------------------------------------
+
+    def _keep(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Write the ledger of a round, by flow; where that fails the flow goes on."""
         if self._ledgers is None:
             return
-        name = spec.flow.name
-        try:
-            self._ledgers.write(name, spec.run, self._kept[name], rows)
-        except OSError as error:
-            self._unkept.append(f"flow {name}: the ledger of a round, {len(rows)} rows, is not written: {error}")
-        self._kept[name] += 1
+        for flow, some in groupby(sorted(rows, key=itemgetter(0)), key=itemgetter(0)):
+            of_flow = list(some)
+            with self._lock:
+                number = self._kept[flow]
+                self._kept[flow] += 1
+            try:
+                self._ledgers.write(flow, self._specs[flow].run, number, of_flow)
+            except OSError as error:
+                why = f"flow {flow}: the ledger of a round, {len(of_flow)} rows, is not written: {error}"
+                with self._lock:
+                    self._news.append(why)
 
-    def _note(self, flow: str, failure: Exception | None, now: float) -> None:
-        """Note that the rounds of a flow have failed; a connection that has ended is Spark's own end.
+    def _failed(self, failure: TaskFailure) -> None:
+        """Note a task that has failed in a slot whose other tasks go on."""
+        with self._lock:
+            self._failures.note(failure.flow, failure.why, time.monotonic())
+            self._news.append(f"flow {failure.flow}: its task {failure.task} is restarted: {failure.why}")
+            self._again.append(failure.flow)
+
+    def _rest(self, flow: str) -> float:
+        with self._lock:
+            return self._failures.rest(flow, time.monotonic())
+
+    # --- the end of rounds -------------------------------------------------------------------------------------------
+
+    def _note(self, slot: int, rounds: SlotRounds, failure: Exception | None, now: float) -> None:
+        """Note that the rounds of a slot have failed; a connection that has ended is Spark's own end.
 
         Raises:
-            Py4JNetworkError: Spark has ended.
+            OSError, Py4JNetworkError: Spark has ended.
         """
-        if isinstance(failure, Py4JNetworkError):
+        if isinstance(failure, (ConnectionError, Py4JNetworkError)):
             raise failure
-        self._ended.add(flow)
-        self._failures.note(flow, first_line(failure), now)
+        self._ended.add(slot)
+        with self._lock:
+            for flow in rounds.flows:
+                self._failures.note(flow, first_line(failure), now)
 
     def replace(self, flow: str, why: str, now: float) -> None:
         """End the rounds of a flow whose tasks hang, and restart it; their processes are killed.
@@ -157,17 +186,21 @@ class ReplicationSession(SparkEngine):
         Raises:
             EnvironmentFault: AB320, Spark has ended.
         """
-        self._failures.note(flow, why, now)
-        self._ended.add(flow)
-        self._beginning.pop(flow, None)
-        if flow in self._rounds:
-            with self._talking():
-                self._rounds[flow].cancel()
+        with self._lock:
+            self._failures.note(flow, why, now)
+        for slot, rounds in enumerate(self._rounds):
+            if rounds is not None and flow in rounds.flows:
+                self._ended.add(slot)
+                with self._talking():
+                    rounds.cancel()
 
     def finish(self) -> None:
         """Let the rounds that run be the last ones; called before the tasks get the command to stop."""
-        for rounds in self._rounds.values():
+        for rounds in self._running():
             rounds.finish()
+
+    def _running(self) -> list[SlotRounds]:
+        return [rounds for rounds in self._rounds if rounds is not None]
 
     def _end(self) -> None:
         """End the rounds.
@@ -178,14 +211,14 @@ class ReplicationSession(SparkEngine):
         self._archive.end()
         if self._ledgers is not None and not self._await_ledgers():
             self._warn(f"the last ledgers are not written within {_LEDGER_PATIENCE:g} s; see {self.log}")
-        for rounds in self._rounds.values():
+        for rounds in self._running():
             rounds.cancel()
 
     def _await_ledgers(self) -> bool:
-        """Wait until the last round of each flow is over: its ledger is written by then."""
+        """Wait until the last round of each slot is over: its ledger is written by then."""
         deadline = time.monotonic() + _LEDGER_PATIENCE
         while time.monotonic() < deadline:
-            if not any(rounds.is_active for rounds in self._rounds.values()):
+            if not any(rounds.is_active for rounds in self._running()):
                 return True
             time.sleep(_TICK)
         return False

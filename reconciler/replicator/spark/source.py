@@ -1,6 +1,6 @@
 """The Spark data source `anabranch`: a flow as a streaming query, for programs with a Spark session of their own.
 
-`stream` registers it; `replicate` does without queries (`flow_rounds`). It has effects: reading a partition of it
+`stream` registers it; `replicate` does without queries (`slot_rounds`). It has effects: reading a partition of it
 replicates Kafka partitions for a round and yields the ledger of what was copied. That a Spark task runs twice, or that
 Spark loses its checkpoint, changes nothing, since positions are read from the target's log and never from Spark.
 
@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from reconciler.replicator.partition.shares import Assignment, Shares
 from reconciler.replicator.spark.ledger_schema import COLUMNS
-from reconciler.replicator.spark.round_task import SealedSpec, read_shares, replicate
+from reconciler.replicator.spark.round_task import SealedSpec, TaskOfRound, read_shares, replicated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,4 +106,5 @@ class RoundReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Replicate one group for a round, then yield its ledger."""
         assert isinstance(partition, GroupPartition), "Spark hands back what partitions() returned"
-        yield from replicate(self._told.sealed, [partition.assignment], is_ours=False)
+        # Spark itself ends a process that has been idle for a minute.
+        yield from replicated([TaskOfRound(self._told.sealed, partition.assignment)], lambda: None)

@@ -28,6 +28,7 @@ class Handover:
         self.assignment = assignment
         self.is_told_to_end = False
         self._change = threading.Condition()
+        self._over = threading.Event()
         self._rows: list[LedgerRow] = []
         # Whether a round is asked for and not handed over; when it ends, or when the last one was (monotonic seconds).
         self._is_awaited = False
@@ -38,14 +39,26 @@ class Handover:
 
     # --- Spark's thread ----------------------------------------------------------------------------------------------
 
-    def begin(self, assignment: Assignment, seconds: float) -> bool:
-        """Begin a round; return False where the task has ended, and copies no more."""
+    def begin(self, assignment: Assignment, seconds: float, over: threading.Event) -> bool:
+        """Begin a round; return False where the task has ended, and copies no more.
+
+        Args:
+            assignment: the partitions.
+            seconds: how long it lasts.
+            over: is set when it is over, and when the task has failed.
+        """
         with self._change:
             if self._is_over or self._is_ending:
                 return False
             self.assignment, self._is_awaited, self._at = assignment, True, time.monotonic() + seconds
+            self._over = over
             self._change.notify_all()
             return True
+
+    def cut_short(self) -> None:
+        """Let the round be over at once."""
+        with self._change:
+            self._at = min(self._at, time.monotonic())
 
     def await_ledger(self) -> list[LedgerRow]:
         """Wait until the round is over, and return its ledger.
@@ -59,6 +72,11 @@ class Handover:
                 raise self._failure
             rows, self._rows = self._rows, []
             return rows
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the task has raised, if it has ended with that."""
+        return self._failure
 
     @property
     def is_awaited(self) -> bool:
@@ -83,6 +101,7 @@ class Handover:
         with self._change:
             self._rows += rows
             self._is_awaited, self._at = False, time.monotonic()
+            self._over.set()
             self._change.notify_all()
 
     def keep(self, rows: list[LedgerRow]) -> None:
@@ -108,4 +127,5 @@ class Handover:
         """Note that the task has ended, and what it has raised."""
         with self._change:
             self._is_over, self._failure = True, failure
+            self._over.set()
             self._change.notify_all()

@@ -10,8 +10,12 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from reconciler.model.base.text import shown
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.records import codecs
 from reconciler.replicator.partition.shares import Assignment
@@ -25,9 +29,26 @@ _LOG = logging.getLogger(__name__)
 # What is made for a record is freed with it: there are few cycles, which a collection of a few hundred new objects
 # hardly finds.
 _NEW_OBJECTS = 5_000
+# As often Spark starts a failed task again, and so many seconds later it is done here.
+_MOST_FAILURES = 7
+_REST = 1.0
 
 _Key = tuple[str, str, int]
 _running: dict[_Key, TaskThread] = {}
+
+
+class TaskFailure(NamedTuple):
+    """A task that has failed repeatedly in a process that it shares with others.
+
+    Attributes:
+        flow: name of its flow.
+        task: its number.
+        why: in one line.
+    """
+
+    flow: str
+    task: int
+    why: str
 
 
 def run(spec: FlowSpec, assignment: Assignment, given_up: Callable[[], None] = lambda: None) -> list[LedgerRow]:
@@ -36,30 +57,83 @@ def run(spec: FlowSpec, assignment: Assignment, given_up: Callable[[], None] = l
     Args:
         spec: the flow.
         assignment: the task's partitions.
-        given_up: called once the task has ended because no round has followed for a while.
+        given_up: called where no round has followed the last one for a while, and the task has ended.
 
     Raises:
         AnabranchError: the target or a secret is out of reach.
         OrphanError: the driver is gone.
     """
-    key = spec.run, spec.flow.name, assignment.task
-    # A worker may get another task than in its last round: its leases must not be held until the session expires.
-    for other in [other for other, thread in list(_running.items()) if other != key and not thread.rounds.is_awaited]:
+    return run_together([(spec, assignment)], given_up)[0]
+
+
+def run_together(
+    work: Sequence[tuple[FlowSpec, Assignment]], given_up: Callable[[], None] = lambda: None
+) -> tuple[list[LedgerRow], list[TaskFailure]]:
+    """Replicate several tasks for one round, which is over for all of them when it is for one.
+
+    What a task raises is raised where it is alone, as Spark starts it again, in another process. Of several one that
+    fails is started again here, as often as by Spark, and the others go on.
+
+    Args:
+        work: each task's flow and partitions.
+        given_up: as for `run`.
+
+    Returns:
+        The ledger, and the tasks that have failed too often; they do not run any more.
+    """
+    keys = [(spec.run, spec.flow.name, assignment.task) for spec, assignment in work]
+    # A worker may get other tasks than in its last round: their leases must not be held until the session expires.
+    for other in [one for one, thread in list(_running.items()) if one not in keys and not thread.rounds.is_awaited]:
         _running.pop(other).rounds.end()
+    over = threading.Event()
+    for key, one in zip(keys, work, strict=True):
+        _begin(key, *one, given_up, over)
+    failed: Counter[_Key] = Counter()
+    while over.wait():
+        over.clear()
+        ended = [key for key in keys if _running[key].rounds.failure is not None]
+        failed.update(ended)
+        is_over = any(not _running[key].rounds.is_awaited for key in keys if key not in ended)
+        if is_over or not ended or len(keys) == 1 or max(failed.values()) > _MOST_FAILURES:
+            break
+        time.sleep(_REST)
+        for key, one in zip(keys, work, strict=True):
+            if key in ended:
+                _begin(key, *one, given_up, over)
+    for key in keys:
+        _running[key].rounds.cut_short()
+    return _ledger(keys)
+
+
+def _ledger(keys: Sequence[_Key]) -> tuple[list[LedgerRow], list[TaskFailure]]:
+    """Return what the round of some tasks has yielded, when it is over for all of them."""
+    rows: list[LedgerRow] = []
+    failures = []
+    for key in keys:
+        try:
+            rows += _running[key].rounds.await_ledger()
+        except BaseException as error:
+            del _running[key]
+            if len(keys) == 1 or isinstance(error, OrphanError):
+                raise
+            failures.append(TaskFailure(key[1], key[2], shown(f"{type(error).__name__}: {error}")))
+    return rows, failures
+
+
+def _begin(
+    key: _Key, spec: FlowSpec, assignment: Assignment, given_up: Callable[[], None], over: threading.Event
+) -> None:
+    """Begin a round of a task: of the one that runs, or of a new one."""
     thread = _running.get(key)
-    if thread is None or not thread.rounds.begin(assignment, spec.round_seconds):
-        if thread is not None:
-            thread.rounds.end()
-        gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
-        malloc.keep()
-        thread = _running[key] = TaskThread(spec, assignment, given_up)
-        thread.rounds.begin(assignment, spec.round_seconds)
-        thread.start()
-    try:
-        return thread.rounds.await_ledger()
-    except BaseException:
-        _running.pop(key, None)
-        raise
+    if thread is not None:
+        if thread.rounds.begin(assignment, spec.round_seconds, over):
+            return
+        thread.rounds.end()
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
+    malloc.keep()
+    thread = _running[key] = TaskThread(spec, assignment, given_up)
+    thread.rounds.begin(assignment, spec.round_seconds, over)
+    thread.start()
 
 
 class TaskThread:

@@ -46,14 +46,24 @@ class Counting:
     failure: Exception | None = None
     needs: Callable[[Assignment], bool] = staticmethod(lambda _: False)
 
-    def __init__(self, _spec: FlowSpec, assignment: Assignment, line: Line) -> None:
+    failing = "f"
+
+    def __init__(self, spec: FlowSpec, assignment: Assignment, line: Line) -> None:
+        self.spec = spec
         self.assignment = assignment
         tasks.append(self)
+
+    def fails(self, told: Handover) -> bool:
+        return self.spec.flow.name == Counting.failing and not (Counting.only_between and told.is_awaited)
 
     def work(self, told: Handover) -> None:
         rows: list[LedgerRow] = []
         while not told.is_given_up(now := time.monotonic()) and not Counting.needs(self.assignment):
-            if (failure := Counting.failure) is not None and not (Counting.only_between and told.is_awaited):
+            if (
+                self.spec.flow.name == Counting.failing
+                and (failure := Counting.failure) is not None
+                and not (Counting.only_between and told.is_awaited)
+            ):
                 raise failure
             rows.append(row(numbers[0]))
             numbers[0] += 1
@@ -151,3 +161,42 @@ def test_a_failure_between_rounds_is_logged_and_the_next_one_begins_anew(
     eventually("it is told", lambda: "flow f: a task has failed between two rounds" in caplog.text)
     assert rounds.run(SPEC, ONE)
     assert len(made) == 2
+
+
+def named(name: str, seconds: float = 0.05) -> FlowSpec:
+    return replace(SPEC, flow=replace(SPEC.flow, name=name), round_seconds=seconds)
+
+
+def test_tasks_that_share_a_process_end_their_round_together_and_go_on() -> None:
+    work = [(named("f"), ONE), (named("g", 600.0), ONE)]
+    found: list[int] = []
+    for _ in range(3):
+        rows, failures = rounds.run_together(work)
+        assert failures == []
+        found += offsets(rows)
+    assert sorted(found) == list(range(len(found)))
+    assert [line.key for line in made] == [("f", 0), ("g", 0)]
+
+
+def test_one_that_fails_among_others_is_begun_again_until_it_has_failed_too_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rounds, "_REST", 0.01)
+    monkeypatch.setattr(Counting, "failure", RuntimeError("a fault"))
+    rows, failures = rounds.run_together([(named("f", 600.0), ONE), (named("g", 600.0), ONE)])
+    assert failures == [rounds.TaskFailure("f", 0, "RuntimeError: a fault")]
+    assert rows
+    assert [line.key[0] for line in made].count("f") == 8
+    assert [line.closed for line in made if line.key[0] == "g"] == [[]]
+    # The next round goes on without it.
+    assert rounds.run_together([(named("g"), ONE)])[1] == []
+    assert [line.key[0] for line in made].count("g") == 1
+
+
+def test_a_round_of_others_is_over_in_time_while_one_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "_REST", 0.3)
+    monkeypatch.setattr(Counting, "failure", RuntimeError("a fault"))
+    rows, failures = rounds.run_together([(named("f", 600.0), ONE), (named("g"), ONE)])
+    assert rows
+    assert [failure.flow for failure in failures] == ["f"]
+    assert [line.closed for line in made if line.key[0] == "g"] == [[]]
