@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from reconciler.model.acls.requirements import ResourcePattern
 from reconciler.model.base.errors import AnabranchError, EnvironmentFault, Unreachable
@@ -33,6 +34,7 @@ from reconciler.model.planning.steps import (
     TopicChange,
 )
 from reconciler.model.recorded.ownership import OwnedTopic
+from reconciler.operate.flows.looks import Look, SharedLooks
 
 
 def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
@@ -47,35 +49,46 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
     """
     from reconciler.plan.copies.offsets import choices, limited
     from reconciler.plan.copies.refused_names import misnamed
-    from reconciler.plan.guardrails.left_out import hindered, left_out, unmade, without
+    from reconciler.plan.guardrails.left_out import contenders, hindered, left_out, unmade, without
     from reconciler.provision.direct import DirectProvisioner
+
+    shared: dict[tuple[str, str, tuple[Flow, ...]], SharedLooks] = {}
+    for flow in topology.flows:
+        shared.setdefault((flow.source, flow.target, contenders(topology, flow)), SharedLooks())
 
     def grow(name: str) -> Growth:
         (flow,) = (flow for flow in topology.flows if flow.name == name)
         targets = (flow.target,)
         try:
-            part, observed, contested = _look(topology, flow)
+            looks = shared[flow.source, flow.target, contenders(topology, flow)]
+            look, contested = _look(topology, flow, looks)
         except EnvironmentFault as error:
             if make or isinstance(error, Unreachable):
                 raise
             # A principal for which topics are made may lack the permission to read their settings.
             return Growth(problems=error.problems)
-        everywhere = left_out(part, observed, targets)
+        part, observed = look.part, look.observed
+        everywhere = look.once("left out", lambda: left_out(part, observed, targets))
         # Whether a topic would come back depends on all flows together.
         stray = {topic: str(problem) for topic, problem in misnamed(topology, flow, observed).items()}
         unwanted = {**everywhere.get(name, {}), **contested, **stray}
-        chosen = [choice for choice in choices(part, observed, targets) if choice.flow.name == name]
-        translated = frozenset(choice.original.name for choice in chosen if choice.mode == "translated")
-        wanted = without(part, {**everywhere, name: unwanted})
+        chosen = look.once("choices", lambda: choices(part, observed, targets))
+        translated = frozenset(
+            choice.original.name for choice in chosen if choice.flow.name == name and choice.mode == "translated"
+        )
+        # Most flows leave out what all of them do: these share what follows.
+        key = name if unwanted != everywhere.get(name, {}) else ""
+        wanted = look.once(("wanted", key), lambda: without(part, {**everywhere, name: unwanted}))
         (taking,) = (one for one in wanted.flows if one.name == name)
         beyond = limited(taking, wanted, observed).beyond
         if not make:
             return Growth(left_out=unwanted, translated=translated, beyond=beyond)
-        refused = hindered(wanted, observed, targets)
+        refused = look.once(("hindered", key), lambda: hindered(wanted, observed, targets))
         try:
             # Consumers go on reading a copy while nothing can be done for it.
-            copied = without(wanted, unmade(wanted, observed, refused))
-            plan, more = _within_growth(without(wanted, refused), copied, observed, taking)
+            copied = look.once(("copied", key), lambda: without(wanted, unmade(wanted, observed, refused)))
+            going = look.once(("going", key), lambda: without(wanted, refused))
+            plan, more = within_growth(Wanted(going, copied, key), look, taking)
         except AnabranchError as error:
             return Growth(left_out=unwanted, translated=translated, beyond=beyond, problems=error.problems)
         outcome = DirectProvisioner(topology).apply(replace(plan, digest=topology.digest))
@@ -84,15 +97,26 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
     return grow
 
 
-def _within_growth(
-    topology: Topology, copied: Topology, observed: Mapping[str, ObservedCluster], flow: Flow
-) -> tuple[Plan, tuple[Beyond, ...]]:
+class Wanted(NamedTuple):
+    """What a plan is for.
+
+    Attributes:
+        going: what may be made and changed.
+        copied: the same, with what is copied and cannot be changed now: its ACLs follow.
+        key: names both among those of one look.
+    """
+
+    going: Topology
+    copied: Topology
+    key: str
+
+
+def within_growth(wanted: Wanted, look: Look, flow: Flow) -> tuple[Plan, tuple[Beyond, ...]]:
     """Return what is done for a flow at one look, and what its limit of growth leaves to the next one.
 
     Args:
-        topology: what may be made and changed.
-        copied: the same, with what is copied and cannot be changed now: its ACLs follow.
-        observed: the flow's clusters.
+        wanted: what may be done.
+        look: the flow's clusters.
         flow: which one.
 
     Raises:
@@ -102,11 +126,16 @@ def _within_growth(
     from reconciler.plan.copies.limits import beyond_growth
     from reconciler.plan.guardrails.left_out import without
 
-    def planned(left_out: Collection[str]) -> Plan:
+    observed, names = look.observed, {one.name for one in wanted.copied.flows}
+
+    def built(left_out: Collection[str]) -> Plan:
         beyond_it = {flow.name: dict.fromkeys(left_out, "beyond the limit of growth")}
-        plan = build_plan(without(topology, beyond_it), observed, (flow.target,))
-        plan = with_acls_of(plan, without(copied, beyond_it), observed)
-        return only_following(plan, flow.name, observed[flow.target].owned, {one.name for one in copied.flows})
+        plan = build_plan(without(wanted.going, beyond_it), observed, (flow.target,))
+        return with_acls_of(plan, without(wanted.copied, beyond_it), observed)
+
+    def planned(left_out: Collection[str]) -> Plan:
+        plan = built(left_out) if left_out else look.once(("plan", wanted.key), lambda: built(()))
+        return only_following(plan, flow.name, observed[flow.target].owned, names)
 
     plan = planned(())
     beyond = beyond_growth(flow, plan.steps)
@@ -126,12 +155,17 @@ def _enlarges(step: Step, topics: Collection[str]) -> bool:
     return isinstance(step, AddPartitions) and step.topic.source_topic in topics
 
 
-def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, ObservedCluster], Mapping[str, str]]:
+def _look(topology: Topology, flow: Flow, looks: SharedLooks) -> tuple[Look, Mapping[str, str]]:
     """Observe what a flow's plan rests on.
 
+    Args:
+        topology: the declaration.
+        flow: one of its flows.
+        looks: those of all flows between its clusters with the same contenders.
+
     Returns:
-        The flows looked at, the clusters, and by original what flows from elsewhere might copy to the same remote topic
-        when their clusters could not be read.
+        The look, and by original what flows from elsewhere might copy to the same remote topic when their clusters
+        could not be read.
     """
     from reconciler.observe.topology import observe
     from reconciler.plan.guardrails.left_out import contenders, contested
@@ -141,7 +175,7 @@ def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, Observ
     beside = tuple(one for one in topology.flows if (one.source, one.target) == (flow.source, flow.target))
     part = replace(topology, flows=(*beside, *others))
     try:
-        return part, observe(part, (flow.target,)), {}
+        return looks.look(lambda: Look(part, observe(part, (flow.target,)))), {}
     except AnabranchError:
         if not others:
             raise
@@ -151,7 +185,7 @@ def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, Observ
     away = {one.source: ObservedCluster.away(one.source) for one in others if one.source not in observed}
     elsewhere = tuple(replace(one, topics=replace(one.topics, required=False)) for one in others if one.source in away)
     part = replace(topology, flows=(*beside, *elsewhere))
-    return part, {**observed, **away}, contested(topology, flow, observed).get(flow.name, {})
+    return Look(part, {**observed, **away}), contested(topology, flow, observed).get(flow.name, {})
 
 
 def only_following(

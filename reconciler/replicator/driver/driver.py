@@ -42,7 +42,8 @@ from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
 _STOP_PATIENCE = 6.0
-_LOOKS_AT_ONCE = 8
+# Those at the same clusters share what they find.
+_LOOKS_AT_ONCE = 128
 
 
 class RunEnding(Enum):

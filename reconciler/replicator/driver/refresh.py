@@ -30,6 +30,8 @@ Reconcile = Callable[[str], Growth]
 
 # Seconds between passes while a flow has no topics.
 _LOOK_EVERY = 2.0
+# A pause between passes lasts at least this part of the usual one.
+_SHORTEST = 4
 _END_PATIENCE = 5.0
 _REPEAT_SECONDS = 600.0
 _SYNCS_SECONDS = 5.0
@@ -79,7 +81,11 @@ class Refresh(Periodic):
 
     def _pause(self) -> float:
         usual = self._spec.flow.refresh_interval
-        return usual if self._shares.topics or self.left_out else min(usual, _LOOK_EVERY)
+        if not (self._shares.topics or self.left_out):
+            return min(usual, _LOOK_EVERY)
+        # At the same moments as other flows with that interval: one look at their clusters serves all of them.
+        left = usual - time.monotonic() % usual
+        return left if left > usual / _SHORTEST else left + usual
 
     def _look(self, troubles: list[str]) -> bool:
         try:

@@ -9,8 +9,9 @@ from reconciler.model.declared.limits import Beyond, Limits
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.outcome import Growth
-from reconciler.model.planning.steps import AddPartitions, CreateTopic
-from reconciler.operate.flows.following import _within_growth
+from reconciler.model.planning.steps import AddPartitions, CreateTopic, Plan
+from reconciler.operate.flows.following import Wanted, within_growth
+from reconciler.operate.flows.looks import Look
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.copies.limits import within_limits
 from reconciler.plan.copies.offsets import limited
@@ -118,8 +119,12 @@ def test_a_part_of_a_plan_does_not_go_beyond_a_limit_either() -> None:
     assert known_names(one, observed, [WEST]) == {"us-east.a"}
 
 
+def looked_at(one: Topology, east: ObservedCluster, west: ObservedCluster) -> tuple[Plan, tuple[Beyond, ...]]:
+    return within_growth(Wanted(one, one, ""), Look(one, {EAST: east, WEST: west}), one.flows[0])
+
+
 def grown(one: Topology, east: ObservedCluster, west: ObservedCluster) -> tuple[dict[str, int], list[Beyond]]:
-    plan, beyond = _within_growth(one, one, {EAST: east, WEST: west}, one.flows[0])
+    plan, beyond = looked_at(one, east, west)
     steps = [step for step in plan.steps if isinstance(step, CreateTopic | AddPartitions)]
     return {step.name: step.topic.partitions for step in steps}, list(beyond)
 
@@ -128,7 +133,7 @@ def test_one_look_adds_no_more_than_growth_and_the_next_goes_on() -> None:
     names = [f"t{number:02}" for number in range(30)]
     east, west, one = source(**dict.fromkeys(names, 1)), cluster(WEST), limited_to(growth=10)
     for look in range(3):
-        plan, beyond = _within_growth(one, one, {EAST: east, WEST: west}, one.flows[0])
+        plan, beyond = looked_at(one, east, west)
         new = [step.name for step in plan.steps if isinstance(step, CreateTopic)]
         assert new == [f"us-east.{name}" for name in names[look * 10 : look * 10 + 10]]
         left = tuple(names[look * 10 + 10 :])
