@@ -92,6 +92,7 @@ class FlowGate:
         self._starting: tuple[str, ...] = ()
         self._repeating: Repeating | None = None
         self._posts: dict[Cluster, Post] = {}
+        self._digests: dict[str, tuple[Topology, str]] = {}
 
     def _load(self) -> Topology:
         from reconciler import declare
@@ -228,7 +229,7 @@ class FlowGate:
         return {
             alias: self._post(topology, alias)
             .history()
-            .objection(digest_into(topology, alias), topology.clusters[alias].where)
+            .objection(self._digest(topology, alias), topology.clusters[alias].where)
             for alias in chosen_targets(topology, self._clusters)
             if topology.flows_into((alias,))
         }
@@ -241,6 +242,13 @@ class FlowGate:
             for flow in flows
             if flow.name in self._resting
         ]
+
+    def _digest(self, topology: Topology, alias: str) -> str:
+        """Return the digest of a declaration for a target; it is asked for every second."""
+        known = self._digests.get(alias)
+        if known is None or known[0] is not topology:
+            known = self._digests[alias] = topology, digest_into(topology, alias)
+        return known[1]
 
     def _post(self, topology: Topology, alias: str) -> Post:
         cluster = topology.clusters[alias]
@@ -291,7 +299,7 @@ class FlowGate:
     # --- what is reported --------------------------------------------------------------------------------------------
 
     def _tell_passed(self, alias: str) -> None:
-        post, digest = self._post(self.topology, alias), digest_into(self.topology, alias)
+        post, digest = self._post(self.topology, alias), self._digest(self.topology, alias)
         in_force = post.history().in_force or "nothing was ever put in force by `anabranch apply`"
         self._reporter.note(f"{alias}: {in_force}; what the files declare runs, digest {digest}")
         for holder in post.holders(self.topology.flows_into((alias,)), digest):
@@ -305,7 +313,7 @@ class FlowGate:
             if alias is None:
                 post.say(())
                 continue
-            flows, digest = self.topology.flows_into((alias,)), digest_into(self.topology, alias)
+            flows, digest = self.topology.flows_into((alias,)), self._digest(self.topology, alias)
             objection = objections[alias]
             resting = [] if objection else self._said_of_resting(flows)
             waiting = [(flow, _SAID_IN_STATUS) for flow in flows] if objection else [(f, p.message) for f, p in resting]

@@ -52,6 +52,8 @@ from reconciler.wire import Job, Work
 _TICK = 0.05
 # The tick while every partition runs.
 _CALM_TICK = 0.2
+# And while nothing was copied for so many seconds, too: of a hundred flows most have nothing to do.
+_IDLE_TICK, _IDLE_AFTER = 0.5, 3.0
 _LISTEN_EVERY = 0.25
 _REPORT_EVERY = 1.0
 # Takeovers that run together share most of their requests.
@@ -101,6 +103,8 @@ class Task:
         self._parent = os.getppid()
         self._draining = False
         self._is_busy = True
+        # When records were last copied (monotonic seconds), and how many there were by then.
+        self._copied = 0.0, 0
         self._to_count: list[tuple[float, Sequence[FastPathBatch]]] = []
 
     def work(self, rounds: Handover) -> None:
@@ -140,7 +144,7 @@ class Task:
             if now >= report_at:
                 report_at = now + _REPORT_EVERY
                 self._report(now)
-            await loop.sleep(_TICK if self._is_busy else _CALM_TICK)
+            await loop.sleep(self._tick(now))
         await self._drain()
         self._count()
         self._with.read.update((channel.place, channel.read) for channel in self._channels if channel.read is not None)
@@ -152,6 +156,14 @@ class Task:
             rounds.keep(self._ledger.take())
         else:
             rounds.hand_over(self._ledger.take())
+
+    def _tick(self, now: float) -> float:
+        """Return for how many seconds nothing needs to be looked at."""
+        if self._with.totals.records != self._copied[1]:
+            self._copied = now, self._with.totals.records
+        if self._is_busy:
+            return _TICK
+        return _IDLE_TICK if now - self._copied[0] > _IDLE_AFTER else _CALM_TICK
 
     def _report(self, now: float) -> None:
         status = self._status(now, stopped=False)
