@@ -199,7 +199,7 @@ class Applying:
 def put_in_force(
     topology: Topology, options: ApplyOptions, reporter: Reporter = SILENT, approval: Approval = EVERY_PLAN
 ) -> Applied:
-    """Apply without a person who reads the plan; it comes into force although single topics cannot be made.
+    """Apply without a reader of the plan; it comes into force although single topics cannot be made.
 
     Raises:
         EnvironmentFault: something else does, and it is not in force, or not everywhere.

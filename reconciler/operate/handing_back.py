@@ -1,4 +1,4 @@
-"""Hands a flow back to MirrorMaker 2: it stands still, and its positions are noted where that looks for them."""
+"""Hands a flow back to MirrorMaker 2: it stands still, and its positions are noted where MirrorMaker 2 reads them."""
 
 from __future__ import annotations
 

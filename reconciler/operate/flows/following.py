@@ -34,7 +34,7 @@ from reconciler.model.planning.steps import (
     TopicChange,
 )
 from reconciler.model.recorded.ownership import OwnedTopic
-from reconciler.operate.flows.looks import Look, SharedLooks
+from reconciler.operate.flows.observations import Observation, SharedObservations
 
 
 def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
@@ -52,43 +52,43 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
     from reconciler.plan.guardrails.left_out import contenders, hindered, left_out, unmade, without
     from reconciler.provision.direct import DirectProvisioner
 
-    shared: dict[tuple[str, str, tuple[Flow, ...]], SharedLooks] = {}
+    shared: dict[tuple[str, str, tuple[Flow, ...]], SharedObservations] = {}
     for flow in topology.flows:
-        shared.setdefault((flow.source, flow.target, contenders(topology, flow)), SharedLooks())
+        shared.setdefault((flow.source, flow.target, contenders(topology, flow)), SharedObservations())
 
     def grow(name: str) -> Growth:
         (flow,) = (flow for flow in topology.flows if flow.name == name)
         targets = (flow.target,)
         try:
-            looks = shared[flow.source, flow.target, contenders(topology, flow)]
-            look, contested = _look(topology, flow, looks)
+            beside = shared[flow.source, flow.target, contenders(topology, flow)]
+            seen, contested = _look(topology, flow, beside)
         except EnvironmentFault as error:
             if make or isinstance(error, Unreachable):
                 raise
             # A principal for which topics are made may lack the permission to read their settings.
             return Growth(problems=error.problems)
-        part, observed = look.part, look.observed
-        everywhere = look.once("left out", lambda: left_out(part, observed, targets))
+        part, observed = seen.part, seen.observed
+        everywhere = seen.once("left out", lambda: left_out(part, observed, targets))
         # Whether a topic would come back depends on all flows together.
         stray = {topic: str(problem) for topic, problem in misnamed(topology, flow, observed).items()}
         unwanted = {**everywhere.get(name, {}), **contested, **stray}
-        chosen = look.once("choices", lambda: choices(part, observed, targets))
+        chosen = seen.once("choices", lambda: choices(part, observed, targets))
         translated = frozenset(
             choice.original.name for choice in chosen if choice.flow.name == name and choice.mode == "translated"
         )
         # Most flows leave out what all of them do: these share what follows.
         key = name if unwanted != everywhere.get(name, {}) else ""
-        wanted = look.once(("wanted", key), lambda: without(part, {**everywhere, name: unwanted}))
+        wanted = seen.once(("wanted", key), lambda: without(part, {**everywhere, name: unwanted}))
         (taking,) = (one for one in wanted.flows if one.name == name)
         beyond = limited(taking, wanted, observed).beyond
         if not make:
             return Growth(left_out=unwanted, translated=translated, beyond=beyond)
-        refused = look.once(("hindered", key), lambda: hindered(wanted, observed, targets))
+        refused = seen.once(("hindered", key), lambda: hindered(wanted, observed, targets))
         try:
             # Consumers go on reading a copy while nothing can be done for it.
-            copied = look.once(("copied", key), lambda: without(wanted, unmade(wanted, observed, refused)))
-            going = look.once(("going", key), lambda: without(wanted, refused))
-            plan, more = within_growth(Wanted(going, copied, key), look, taking)
+            copied = seen.once(("copied", key), lambda: without(wanted, unmade(wanted, observed, refused)))
+            going = seen.once(("going", key), lambda: without(wanted, refused))
+            plan, more = within_growth(Wanted(going, copied, key), seen, taking)
         except AnabranchError as error:
             return Growth(left_out=unwanted, translated=translated, beyond=beyond, problems=error.problems)
         outcome = DirectProvisioner(topology).apply(replace(plan, digest=topology.digest))
@@ -103,7 +103,7 @@ class Wanted(NamedTuple):
     Attributes:
         going: what may be made and changed.
         copied: the same, with what is copied and cannot be changed now: its ACLs follow.
-        key: names both among those of one look.
+        key: names both among those of one observation.
     """
 
     going: Topology
@@ -111,12 +111,12 @@ class Wanted(NamedTuple):
     key: str
 
 
-def within_growth(wanted: Wanted, look: Look, flow: Flow) -> tuple[Plan, tuple[Beyond, ...]]:
+def within_growth(wanted: Wanted, seen: Observation, flow: Flow) -> tuple[Plan, tuple[Beyond, ...]]:
     """Return what is done for a flow at one look, and what its limit of growth leaves to the next one.
 
     Args:
         wanted: what may be done.
-        look: the flow's clusters.
+        seen: the flow's clusters.
         flow: which one.
 
     Raises:
@@ -126,7 +126,7 @@ def within_growth(wanted: Wanted, look: Look, flow: Flow) -> tuple[Plan, tuple[B
     from reconciler.plan.copies.limits import beyond_growth
     from reconciler.plan.guardrails.left_out import without
 
-    observed, names = look.observed, {one.name for one in wanted.copied.flows}
+    observed, names = seen.observed, {one.name for one in wanted.copied.flows}
 
     def built(left_out: Collection[str]) -> Plan:
         beyond_it = {flow.name: dict.fromkeys(left_out, "beyond the limit of growth")}
@@ -134,7 +134,7 @@ def within_growth(wanted: Wanted, look: Look, flow: Flow) -> tuple[Plan, tuple[B
         return with_acls_of(plan, without(wanted.copied, beyond_it), observed)
 
     def planned(left_out: Collection[str]) -> Plan:
-        plan = built(left_out) if left_out else look.once(("plan", wanted.key), lambda: built(()))
+        plan = built(left_out) if left_out else seen.once(("plan", wanted.key), lambda: built(()))
         return only_following(plan, flow.name, observed[flow.target].owned, names)
 
     plan = planned(())
@@ -155,17 +155,17 @@ def _enlarges(step: Step, topics: Collection[str]) -> bool:
     return isinstance(step, AddPartitions) and step.topic.source_topic in topics
 
 
-def _look(topology: Topology, flow: Flow, looks: SharedLooks) -> tuple[Look, Mapping[str, str]]:
+def _look(topology: Topology, flow: Flow, shared: SharedObservations) -> tuple[Observation, Mapping[str, str]]:
     """Observe what a flow's plan rests on.
 
     Args:
         topology: the declaration.
         flow: one of its flows.
-        looks: those of all flows between its clusters with the same contenders.
+        shared: that of all flows between its clusters with the same contenders.
 
     Returns:
-        The look, and by original what flows from elsewhere might copy to the same remote topic when their clusters
-        could not be read.
+        The observation, and by original what flows from elsewhere might copy to the same remote topic when their
+        clusters could not be read.
     """
     from reconciler.observe.topology import observe
     from reconciler.plan.guardrails.left_out import contenders, contested
@@ -175,7 +175,7 @@ def _look(topology: Topology, flow: Flow, looks: SharedLooks) -> tuple[Look, Map
     beside = tuple(one for one in topology.flows if (one.source, one.target) == (flow.source, flow.target))
     part = replace(topology, flows=(*beside, *others))
     try:
-        return looks.look(lambda: Look(part, observe(part, (flow.target,)))), {}
+        return shared.newest(lambda: Observation(part, observe(part, (flow.target,)))), {}
     except AnabranchError:
         if not others:
             raise
@@ -185,7 +185,7 @@ def _look(topology: Topology, flow: Flow, looks: SharedLooks) -> tuple[Look, Map
     away = {one.source: ObservedCluster.away(one.source) for one in others if one.source not in observed}
     elsewhere = tuple(replace(one, topics=replace(one.topics, required=False)) for one in others if one.source in away)
     part = replace(topology, flows=(*beside, *elsewhere))
-    return Look(part, {**observed, **away}), contested(topology, flow, observed).get(flow.name, {})
+    return Observation(part, {**observed, **away}), contested(topology, flow, observed).get(flow.name, {})
 
 
 def only_following(

@@ -13,6 +13,7 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.planning.health import BrokerSeen, Check, ClockSeen, Level, Machine, Rights
 from reconciler.model.recorded.capabilities import REQUIRED, Capabilities, Capability, Verdict
+from reconciler.model.tasks.slots import local_slots
 
 OLDEST_PYTHON = (3, 11)
 LARGEST_DIFFERENCE = 1.0
@@ -40,7 +41,7 @@ def interpreter(machine: Machine) -> Check:
 
 
 def slots(flows: Sequence[Flow], cores: int, master: str | None = None) -> Check:
-    """Judge how many tasks run at once: `replicate` gives each a slot of Spark's local mode, whatever the cores.
+    """Judge how many tasks run at once: `replicate` has a slot of Spark's local mode for each, or lets many share some.
 
     Args:
         flows: those of one process.
@@ -51,7 +52,7 @@ def slots(flows: Sequence[Flow], cores: int, master: str | None = None) -> Check
     what = f"{tasks} task{'' if tasks == 1 else 's'} of {len(flows)} flow{'' if len(flows) == 1 else 's'}"
     if master is not None:
         return Check("slots", "ok", f"{what}, on {master}; counted at the start")
-    said = f"{what}; replicate runs Spark as local[{tasks},8]; {cores} cores here"
+    said = f"{what}; replicate runs Spark as local[{local_slots(tasks, cores)},8]; {cores} cores here"
     if tasks <= cores:
         return Check("slots", "ok", said)
     return Check(

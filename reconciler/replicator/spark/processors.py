@@ -1,6 +1,6 @@
 """How many processors this process may use: read from files of the Linux kernel.
 
-`session` begins a few flows at a time for each of them.
+`slots` has a few slots for each of them.
 """
 
 from __future__ import annotations

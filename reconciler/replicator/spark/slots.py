@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from reconciler.model.tasks.slots import local_slots
 from reconciler.model.tasks.spec import FlowSpec
-
-# So many tasks have a process each; and more of them share so many for each processor.
-_FEW, _FOR_EACH_PROCESSOR = 8, 4
 
 
 class TaskOfFlow(NamedTuple):
@@ -33,5 +31,5 @@ def slots_of(specs: Sequence[FlowSpec], processors: float | None) -> list[tuple[
     tasks = [TaskOfFlow(spec.flow.name, task) for spec in specs for task in range(spec.flow.tasks)]
     if processors is None:
         return [(task,) for task in tasks]
-    count = min(len(tasks), max(_FEW, int(_FOR_EACH_PROCESSOR * processors)))
+    count = local_slots(len(tasks), processors)
     return [tuple(tasks[slot::count]) for slot in range(count)]

@@ -16,7 +16,7 @@ LINGER = 5.0
 """Seconds for which a task goes on without a round: Spark may have given the next one to another process."""
 
 
-class Handover:
+class RoundHandover:
     """The rounds of one task, between two threads.
 
     Attributes:

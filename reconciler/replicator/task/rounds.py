@@ -21,7 +21,7 @@ from reconciler.records import codecs
 from reconciler.replicator.partition.shares import Assignment
 from reconciler.replicator.task import malloc
 from reconciler.replicator.task.connections import Connections
-from reconciler.replicator.task.handover import Handover
+from reconciler.replicator.task.handover import RoundHandover
 from reconciler.replicator.task.ledger import LedgerRow
 from reconciler.replicator.task.task import OrphanError, Task
 
@@ -152,7 +152,7 @@ class TaskThread:
     def __init__(self, spec: FlowSpec, assignment: Assignment, given_up: Callable[[], None]) -> None:
         self._spec = spec
         self._given_up = given_up
-        self.rounds = Handover(assignment)
+        self.rounds = RoundHandover(assignment)
         self.connections: Connections | None = None
         name = f"task {assignment.task} of {spec.flow.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

@@ -37,7 +37,7 @@ from reconciler.replicator.takeover.wires import Wires
 from reconciler.replicator.task.commands import PartitionCommands
 from reconciler.replicator.task.connections import Connections
 from reconciler.replicator.task.dead_letters import DeadLetters
-from reconciler.replicator.task.handover import Handover
+from reconciler.replicator.task.handover import RoundHandover
 from reconciler.replicator.task.ledger import Ledger
 from reconciler.replicator.task.open_transactions import OpenTransactions, remembered
 from reconciler.replicator.task.source_ends import SourceEnds
@@ -107,7 +107,7 @@ class Task:
         self._copied = 0.0, 0
         self._to_count: list[tuple[float, Sequence[FastPathBatch]]] = []
 
-    def work(self, rounds: Handover) -> None:
+    def work(self, rounds: RoundHandover) -> None:
         """Copy until the run is to stop, no round follows or more tasks are needed; finish what is in flight.
 
         Args:
@@ -116,7 +116,7 @@ class Task:
         self._with.metrics.begin_round()
         self._with.loop.run(partial(self._work, rounds))
 
-    async def _work(self, rounds: Handover) -> None:
+    async def _work(self, rounds: RoundHandover) -> None:
         loop = self._with.loop
         listen_at = report_at = 0.0
         while not rounds.is_given_up(now := time.monotonic()):

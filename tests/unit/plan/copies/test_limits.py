@@ -11,7 +11,7 @@ from reconciler.model.planning.observed import ObservedCluster
 from reconciler.model.planning.outcome import Growth
 from reconciler.model.planning.steps import AddPartitions, CreateTopic, Plan
 from reconciler.operate.flows.following import Wanted, within_growth
-from reconciler.operate.flows.looks import Look
+from reconciler.operate.flows.observations import Observation
 from reconciler.plan.copies.desired import desired_topics
 from reconciler.plan.copies.limits import within_limits
 from reconciler.plan.copies.offsets import limited
@@ -120,7 +120,7 @@ def test_a_part_of_a_plan_does_not_go_beyond_a_limit_either() -> None:
 
 
 def looked_at(one: Topology, east: ObservedCluster, west: ObservedCluster) -> tuple[Plan, tuple[Beyond, ...]]:
-    return within_growth(Wanted(one, one, ""), Look(one, {EAST: east, WEST: west}), one.flows[0])
+    return within_growth(Wanted(one, one, ""), Observation(one, {EAST: east, WEST: west}), one.flows[0])
 
 
 def grown(one: Topology, east: ObservedCluster, west: ObservedCluster) -> tuple[dict[str, int], list[Beyond]]:

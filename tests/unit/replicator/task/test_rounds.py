@@ -15,7 +15,7 @@ from reconciler.model.names.selection import Selection
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.shares import Assignment
 from reconciler.replicator.task import handover, rounds
-from reconciler.replicator.task.handover import Handover
+from reconciler.replicator.task.handover import RoundHandover
 from reconciler.replicator.task.ledger import LedgerRow
 from tests.support.waiting import eventually
 
@@ -53,10 +53,10 @@ class Counting:
         self.assignment = assignment
         tasks.append(self)
 
-    def fails(self, told: Handover) -> bool:
+    def fails(self, told: RoundHandover) -> bool:
         return self.spec.flow.name == Counting.failing and not (Counting.only_between and told.is_awaited)
 
-    def work(self, told: Handover) -> None:
+    def work(self, told: RoundHandover) -> None:
         rows: list[LedgerRow] = []
         while not told.is_given_up(now := time.monotonic()) and not Counting.needs(self.assignment):
             if (
