@@ -2,7 +2,7 @@
 
 `race` makes the topic of one-record batches with it, `padding` a log that starts far from 0. A broker takes such
 batches from a producer one request at a time, some thousands a second; what it would have on disk afterwards is
-written here directly: the same bytes that a producer without linger, compression and idempotence leaves. The broker's
+written here directly: the same bytes that a producer without linger and idempotence leaves. The broker's
 own recovery rebuilds indexes and checkpoints and checks every CRC at its start.
 
 It must be pointed only at embedded clusters, and at topics with one replica that stands on the node.
@@ -19,6 +19,7 @@ from bench.workload.load import Load, orders
 from reconciler.embedded import EmbeddedCluster
 from reconciler.records.batch import HEADER, HEADER_SIZE, MAGIC
 from reconciler.records.checksum import crc32c
+from reconciler.records.codecs import NAMES, NONE, pack
 from reconciler.records.varint import signed
 
 _OFFSET = struct.Struct(">q")
@@ -44,7 +45,8 @@ def plant(cluster: EmbeddedCluster, topic: str, load: Load, start: int = 0) -> N
     broker = cluster.broker()
     cluster.stop_broker()
     now = int(time.time() * 1000)
-    batches = [one_record_batch(key, value, now) for key, value in orders(load.size, seed=0)]
+    codec = NAMES.index(load.codec)
+    batches = [one_record_batch(key, value, now, codec) for key, value in orders(load.size, seed=0)]
     share, rest = divmod(load.records, load.partitions)
     for number in range(load.partitions):
         folder = broker.data / f"{topic}-{number}"
@@ -71,20 +73,21 @@ def write_segments(folder: Path, batches: list[bytes], start: int, count: int) -
             return
 
 
-def one_record_batch(key: bytes, value: bytes, timestamp: int) -> bytes:
+def one_record_batch(key: bytes, value: bytes, timestamp: int, codec: int = NONE) -> bytes:
     """Return a batch of one record at offset 0, as a producer without idempotence sends it and leader epoch 0 keeps it.
 
     Args:
         key: the record's key.
         value: its value.
         timestamp: milliseconds.
+        codec: Kafka's number of the codec.
     """
     body = b"\x00\x00\x00" + signed(len(key)) + key + signed(len(value)) + value + signed(0)
-    record = signed(len(body)) + body
-    checked = _CHECKED.pack(0, 0, timestamp, timestamp, -1, -1, -1, 1) + record
+    record = bytes(pack(codec, signed(len(body)) + body))
+    checked = _CHECKED.pack(codec, 0, timestamp, timestamp, -1, -1, -1, 1) + record
     crc = crc32c(checked)
     length = HEADER_SIZE - _LOG_OVERHEAD + len(record)
-    head = HEADER.pack(0, length, 0, MAGIC, crc, 0, 0, timestamp, timestamp, -1, -1, -1, 1)
+    head = HEADER.pack(0, length, 0, MAGIC, crc, codec, 0, timestamp, timestamp, -1, -1, -1, 1)
     return head[:_CHECKED_FROM] + checked
 
 

@@ -49,10 +49,22 @@ PROFILES = {
         Profile(
             "16k", "records of 250 bytes, uncompressed, batches of 16 KiB", Load(16_000_000, batch_bytes=_SMALL_BATCH)
         ),
+        Profile("tiny-lz4", "batches of one record each, 250 bytes, lz4", Load(4_000_000, codec="lz4", alone=True)),
+        Profile(
+            "16k-lz4",
+            "records of 250 bytes, lz4, batches of 16 KiB before compression",
+            Load(16_000_000, codec="lz4", batch_bytes=_SMALL_BATCH),
+        ),
         Profile(
             "rf3",
             "three nodes a cluster, replication factor 3, min.insync.replicas 2, batches of 16 KiB",
             Load(4_000_000, batch_bytes=_SMALL_BATCH),
+            nodes=3,
+        ),
+        Profile(
+            "rf3-lz4",
+            "three nodes a cluster, replication factor 3, min.insync.replicas 2, lz4, batches of 16 KiB",
+            Load(4_000_000, codec="lz4", batch_bytes=_SMALL_BATCH),
             nodes=3,
         ),
         Profile(
@@ -71,6 +83,12 @@ PROFILES = {
             "far",
             "records of 250 bytes, uncompressed, full batches; 100 ms of round trip to the source",
             Load(4_000_000),
+            line=0.05,
+        ),
+        Profile(
+            "far-16k-lz4",
+            "records of 250 bytes, lz4, batches of 16 KiB before compression; 100 ms of round trip to the source",
+            Load(4_000_000, codec="lz4", batch_bytes=_SMALL_BATCH),
             line=0.05,
         ),
     )

@@ -34,10 +34,8 @@ def test_a_record_too_small_for_an_order_is_refused() -> None:
         Load(10, size=20)
 
 
-def test_records_that_are_planted_are_plain() -> None:
-    with pytest.raises(ValueError, match="planted uncompressed"):
-        Load(10, codec="lz4", alone=True)
-    with pytest.raises(ValueError, match="planted uncompressed"):
+def test_records_that_are_planted_are_not_odd() -> None:
+    with pytest.raises(ValueError, match="are planted, each with key and value"):
         Load(10, alone=True, odd=True)
 
 

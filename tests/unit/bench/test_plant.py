@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bench.instruments.segments import LogFacts, TopicLog
 from bench.workload.plant import one_record_batch, write_segments
 from reconciler.records.split import split
+from tests.support.records.batches import LZ4, NONE
 from tests.support.records.library_records import decode
 
 
-def test_a_batch_has_one_record_and_the_right_checksum() -> None:
-    (batch,) = split(one_record_batch(b"k" * 200, b"v" * 70_000, 1_234_567_890_123))
+@pytest.mark.parametrize("codec", [NONE, LZ4])
+def test_a_batch_has_one_record_and_the_right_checksum(codec: int) -> None:
+    (batch,) = split(one_record_batch(b"k" * 200, b"v" * 70_000, 1_234_567_890_123, codec))
     assert batch.is_intact
-    assert (batch.record_count, batch.last_offset_delta, batch.attributes, batch.producer_id) == (1, 0, 0, -1)
+    assert (batch.record_count, batch.last_offset_delta, batch.attributes, batch.producer_id) == (1, 0, codec, -1)
     (record,) = decode(batch.to_bytes())
     assert (record.key, record.value, record.headers) == (b"k" * 200, b"v" * 70_000, ())
     assert record.timestamp == 1_234_567_890_123
