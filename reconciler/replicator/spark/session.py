@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -30,6 +31,8 @@ from reconciler.replicator.task.rounds import TaskFailure
 
 # Seconds that the last ledgers may take to be written; nothing else depends on them.
 _LEDGER_PATIENCE = 15.0
+# What fails in several slots of a flow within so many seconds is one failure: of its clusters, mostly.
+_TOGETHER = 10.0
 _TICK = 0.1
 
 
@@ -69,6 +72,8 @@ class ReplicationSession(SparkEngine):
         # The threads of the slots use these, too.
         self._lock = threading.Lock()
         self._failures = RestartBackoff()
+        # By flow, the slot whose failure was counted last, and when (monotonic seconds).
+        self._counted: dict[str, tuple[int, float]] = {}
         # How many ledgers each flow has yielded; what is to be warned of, and which flows count as started again.
         self._kept: Counter[str] = Counter()
         self._news: list[str] = []
@@ -128,7 +133,7 @@ class ReplicationSession(SparkEngine):
     def _begun(self, slot: int) -> SlotRounds:
         assert self._context is not None, "it was started"
         shares = {flow: shares_file(self._folder, flow) for flow in self._specs}
-        context = SlotContext(self._context, self._specs, shares, self._keep, self._failed, self._rest)
+        context = SlotContext(self._context, self._specs, shares, self._keep, partial(self._failed, slot), self._rest)
         # A part of a round, so that they do not end theirs together.
         first = (slot + 1) / (len(self._slots_of) + 1)
         number = sum(self.begun.values())
@@ -154,10 +159,10 @@ class ReplicationSession(SparkEngine):
                 with self._lock:
                     self._news.append(why)
 
-    def _failed(self, failure: TaskFailure) -> None:
+    def _failed(self, slot: int, failure: TaskFailure) -> None:
         """Note a task that has failed in a slot whose other tasks go on."""
         with self._lock:
-            self._failures.note(failure.flow, failure.why, time.monotonic())
+            self._count(failure.flow, slot, failure.why, time.monotonic())
             self._news.append(f"flow {failure.flow}: its task {failure.task} is restarted: {failure.why}")
             self._again.append(failure.flow)
 
@@ -178,7 +183,14 @@ class ReplicationSession(SparkEngine):
         self._ended.add(slot)
         with self._lock:
             for flow in rounds.flows:
-                self._failures.note(flow, first_line(failure), now)
+                self._count(flow, slot, first_line(failure), now)
+
+    def _count(self, flow: str, slot: int, why: str, now: float) -> None:
+        """Count a failure of a flow, unless it comes with that of another slot."""
+        before, at = self._counted.get(flow, (slot, now))
+        if before == slot or now - at > _TOGETHER:
+            self._counted[flow] = slot, now
+            self._failures.note(flow, why, now)
 
     def replace(self, flow: str, why: str, now: float) -> None:
         """End the rounds of a flow whose tasks hang, and restart it; their processes are killed.

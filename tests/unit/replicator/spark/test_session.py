@@ -51,9 +51,12 @@ class Rounds:
 class Pretended(ReplicationSession):
     """A session whose slots are begun nowhere."""
 
-    def __init__(self, folder: Path, flows: Sequence[str] = FLOWS, ledgers: LedgerFiles | None = None) -> None:
+    def __init__(
+        self, folder: Path, flows: Sequence[str] = FLOWS, ledgers: LedgerFiles | None = None, tasks: int = 1
+    ) -> None:
         self.said: list[str] = []
-        specs = [FlowSpec("t", "r", Flow(n, "east", "west", Selection(("x",))), WEST, WEST, ()) for n in flows]
+        declared = [Flow(name, "east", "west", Selection(("x",)), tasks=tasks) for name in flows]
+        specs = [FlowSpec("t", "r", flow, WEST, WEST, ()) for flow in declared]
         super().__init__(specs, folder, self.said.append, ledgers)
         self._failures = RestartBackoff(chance=lambda: 0.0)
         self.refused: set[str] = set()
@@ -128,6 +131,18 @@ def test_one_that_is_replaced_is_begun_again(tmp_path: Path) -> None:
     assert spark.said == ["flow c: its Spark job is restarted: its task 0 published no status for 45 s"]
 
 
+def test_what_fails_in_all_slots_of_a_flow_at_once_is_one_failure(tmp_path: Path) -> None:
+    spark = Pretended(tmp_path, ["a"], tasks=4)
+    spark.check(0.0)
+    for now in range(1, 5):
+        spark.end("a", PySparkException(BUSY))
+        assert spark.check(float(20 * now)) == {}
+        # A first failure is no reason to wait, and the last one was long ago.
+        spark.check(20.0 * now + 10)
+        assert len(spark.running) == 4
+    assert spark.begun["a"] == 20
+
+
 def test_flows_that_share_a_slot_begin_again_together(tmp_path: Path) -> None:
     flows = [f"f{number}" for number in range(20)]
     spark = Pretended(tmp_path, flows)
@@ -143,7 +158,7 @@ def test_a_task_that_fails_among_others_is_told_and_rests(tmp_path: Path) -> Non
     spark = Pretended(tmp_path)
     spark.check(0.0)
     for _ in range(2):
-        spark._failed(TaskFailure("b", 1, "Unreachable: no answer [AB310]"))
+        spark._failed(1, TaskFailure("b", 1, "Unreachable: no answer [AB310]"))
     assert 0.0 < spark._rest("b") <= 2.0
     assert spark._rest("a") <= 0.0
     spark.check(1.0)
