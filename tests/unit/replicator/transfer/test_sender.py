@@ -12,12 +12,13 @@ import pytest
 from reconciler.model.declared.clients import Clients, ProducerSettings
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState
+from reconciler.records.merge import FEW_RECORDS
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.place import LogEnd
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.transfer import sender as module
-from reconciler.replicator.transfer.pace import Quota
+from reconciler.replicator.transfer.pace import Quota, Spare
 from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import ConnectionLost, FetchAnswer, Loop, ProduceAnswer, ProduceAsk, Wire
 from tests.support.records.batches import Content, build
@@ -138,6 +139,29 @@ def test_a_channel_goes_on_after_its_answer(scene: Scene) -> None:
         scene.now += 1
     assert channel.position == 3
     assert scene.wire.partitions() == [[0], [0], [0]]
+
+
+@pytest.mark.parametrize(("used", "later", "together"), [(0.08, 0.1, 5), (0.09, 0.1, 1), (0.5, 1.1, 1)])
+def test_what_waits_behind_a_full_window_is_merged_while_there_is_time(
+    monkeypatch: pytest.MonkeyPatch, used: float, later: float, together: int
+) -> None:
+    scene = Scene(monkeypatch)
+    spent = [3.0, 3.0 + used]
+    monkeypatch.setattr(scene.writer, "_spare", Spare(lambda: spent.pop(0)))
+    channel = Channel(Place("orders", 0, "east.orders"), batch_size=1_000_000)
+    channel.open(SIDES, LogEnd(0, 7, 0, 0))
+    many = FEW_RECORDS + 1
+    batches = [build([Content(1_000, None, bytes(2_000))] * many, number * many) for number in range(12)]
+    channel.receive(FetchAnswer("orders", 0, 0, -1, -1, 0, b"".join(batches)), 0, channel.opening, 0.0)
+    channel.answered(channel.send(), ProduceAnswer("east.orders", 0, 0, 0, None), scene.now)
+    scene.writer.offer([channel])
+    assert len(scene.wire.sent) == 5
+    # A quick answer: the line is short. Where the window was full long ago, answers are not what it waits for.
+    scene.now += 0.001
+    scene.wire.answer({0: many})
+    scene.now += later
+    scene.wire.answer({0: 2 * many})
+    assert [one.records // many for one in channel.in_flight] == [1, 1, 1, 1, together]
 
 
 def test_who_may_not_send_is_left_alone(scene: Scene) -> None:
