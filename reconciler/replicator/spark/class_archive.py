@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.embedded.jars import cache_folder, named_java
+from reconciler.replicator.spark import control_groups
 
 # What Java writes about an archive that it cannot take, or has to make: it does without, and nobody need read of it.
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
@@ -33,6 +34,8 @@ _KEPT_SECONDS = 7 * 24 * 3600.0
 # A machine that is busy takes minutes.
 _MAKE_SECONDS = 600.0
 _LOWEST_PRIORITY = 19
+# Bytes that have to be left for a second Spark.
+_MEMORY = 2**30
 
 
 def taking() -> str:
@@ -46,10 +49,13 @@ def taking() -> str:
     return f"-XX:SharedArchiveFile={path} {_SILENT}"
 
 
-def make() -> bool:
+def make(folder: Path) -> bool:
     """Make the archive where there is none, and return whether there is one now.
 
     Nothing is waited for while another process makes it.
+
+    Args:
+        folder: for Spark's log and files; it must exist.
     """
     path = _path()
     if path is None or path.exists():
@@ -57,14 +63,19 @@ def make() -> bool:
     with contextlib.suppress(OSError), _locked(path):
         if not path.exists():
             _make_room(path.parent)
-            _make(path)
+            _make(path, folder)
     return path.exists()
 
 
 class ArchiveMaker:
-    """Makes the archive in a process of its own, which runs when nothing else wants the processors."""
+    """Makes the archive in a process of its own, of the lowest priority.
 
-    def __init__(self) -> None:
+    Args:
+        folder: for Spark's log and files; made when it is needed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._has_begun = False
 
@@ -74,11 +85,13 @@ class ArchiveMaker:
             return
         self._has_begun = True
         path = _path()
-        if path is None or path.exists():
+        # Where it cannot be kept, or where its maker could be what ends the run, starts stay as they are.
+        if path is None or path.exists() or control_groups.memory_left() < _MEMORY or not _is_writable(path.parent):
             return
         with contextlib.suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-m", __name__, str(self._folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -92,6 +105,8 @@ class ArchiveMaker:
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        if (path := _path()) is not None:
+            _unfinished(path, self._process.pid).unlink(missing_ok=True)
         self._process = None
 
 
@@ -111,21 +126,25 @@ def _path() -> Path | None:
     return None if any(character.isspace() for character in str(path)) else path
 
 
-def _make(path: Path) -> None:
+def _unfinished(path: Path, process: int) -> Path:
+    """Return where a process writes the archive until it is whole."""
+    return path.with_name(f".{path.name}.{process}")
+
+
+def _make(path: Path, folder: Path) -> None:
     from reconciler.replicator.spark import jobs  # noqa: PLC0415
 
-    made = path.with_name(f".{path.name}.{os.getpid()}")
+    made = _unfinished(path, os.getpid())
     try:
-        with tempfile.TemporaryDirectory(prefix="anabranch-spark-") as scratch:
-            spark = jobs.SparkJobs(1, Path(scratch), print)
-            spark.java_options = f"-XX:ArchiveClassesAtExit={made} {_SILENT}"
-            spark.open()
-            try:
-                spark.start()
-                spark.run(str.upper, "archived")
-            finally:
-                # Java writes the archive as it ends.
-                spark.stop(_MAKE_SECONDS)
+        spark = jobs.SparkJobs(1, folder, print)
+        spark.java_options = f"-XX:ArchiveClassesAtExit={made} {_SILENT}"
+        spark.open()
+        try:
+            spark.start()
+            spark.run(str.upper, "archived")
+        finally:
+            # Java writes the archive as it ends.
+            spark.stop(_MAKE_SECONDS)
         if made.exists():
             made.rename(path)
     finally:
@@ -145,6 +164,12 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def _is_writable(folder: Path) -> bool:
+    """Return whether a folder is there, or can be made, and written to."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    return there.is_dir() and os.access(there, os.W_OK)
+
+
 def _make_room(folder: Path) -> None:
     """Remove what nothing takes any more, and what a killed process has left."""
     for archive in (*folder.glob("spark-*.jsa"), *folder.glob(".spark-*.jsa.*")):
@@ -152,6 +177,14 @@ def _make_room(folder: Path) -> None:
             archive.unlink(missing_ok=True)
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Make the archive at once; the folder for Spark's files may be named."""
     os.nice(_LOWEST_PRIORITY)
-    sys.exit(0 if make() else 1)
+    if sys.argv[1:]:
+        return 0 if make(Path(sys.argv[1])) else 1
+    with tempfile.TemporaryDirectory(prefix="anabranch-spark-") as scratch:
+        return 0 if make(Path(scratch)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

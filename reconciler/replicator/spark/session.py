@@ -20,7 +20,7 @@ from py4j.protocol import Py4JNetworkError
 
 from reconciler.model.declared.datacenter import Spark
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.spark import processors
+from reconciler.replicator.spark import control_groups
 from reconciler.replicator.spark.class_archive import ArchiveMaker
 from reconciler.replicator.spark.engine import SparkEngine, first_line
 from reconciler.replicator.spark.ledger_files import LedgerFiles
@@ -64,7 +64,7 @@ class ReplicationSession(SparkEngine):
         cluster: Spark | None = None,
     ) -> None:
         on_this_machine = cluster is None or cluster.master is None
-        self._slots_of = slots_of(specs, processors.usable() if on_this_machine else None)
+        self._slots_of = slots_of(specs, control_groups.processors() if on_this_machine else None)
         super().__init__(len(self._slots_of), folder, warn, cluster)
         self._specs = {spec.flow.name: spec for spec in specs}
         self.begun: Counter[str] = Counter()
@@ -81,7 +81,7 @@ class ReplicationSession(SparkEngine):
         self._rounds: list[SlotRounds | None] = [None] * len(self._slots_of)
         # Slots whose failure was noted.
         self._ended: set[int] = set()
-        self._archive = ArchiveMaker()
+        self._archive = ArchiveMaker(folder / "archive")
 
     def check(self, now: float, reported: Collection[str] = ()) -> dict[str, str]:
         """Start the slots, and those again whose rounds have ended: no state depends on them.

@@ -17,7 +17,7 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.names.selection import Selection
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.spark import processors
+from reconciler.replicator.spark import control_groups
 from reconciler.replicator.spark.engine import first_line
 from reconciler.replicator.spark.ledger_files import LedgerFiles
 from reconciler.replicator.spark.ledger_schema import COLUMNS
@@ -84,7 +84,7 @@ class Pretended(ReplicationSession):
 
 @pytest.fixture(autouse=True)
 def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processors, "usable", lambda: 2.0)
+    monkeypatch.setattr(control_groups, "processors", lambda: 2.0)
 
 
 def test_all_begin_at_once_and_one_that_ends_begins_again(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
-"""How many processors a process may use, by its control groups."""
+"""How many processors and how much memory a process may use, by its control groups."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
-from reconciler.replicator.spark import processors
+from reconciler.replicator.spark import control_groups
 
 
 def limit(group: Path, **files: str) -> None:
@@ -17,14 +18,14 @@ def limit(group: Path, **files: str) -> None:
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(processors, "_GROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(processors, "_MOUNT", tmp_path / "fs")
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(control_groups, "_MOUNT", tmp_path / "fs")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
     return tmp_path
 
 
 def test_processors_are_counted_with_what_control_groups_allow(kernel: Path) -> None:
-    assert processors.usable() == 8.0
+    assert control_groups.processors() == 8.0
     (kernel / "cgroup").write_text("1:name=systemd:/x\n0::/kube/pod\n")
     group = kernel / "fs" / "kube" / "pod"
     for around, own, expected in [
@@ -36,7 +37,7 @@ def test_processors_are_counted_with_what_control_groups_allow(kernel: Path) -> 
     ]:
         limit(group.parent, cpu__max=f"{around}\n")
         limit(group, cpu__max=f"{own}\n")
-        assert processors.usable() == expected
+        assert control_groups.processors() == expected
 
 
 def test_control_groups_of_the_first_version_count_as_well(kernel: Path) -> None:
@@ -45,4 +46,24 @@ def test_control_groups_of_the_first_version_count_as_well(kernel: Path) -> None
     group = kernel / "fs" / "cpu,cpuacct" / "docker" / "a"
     for quota, expected in (("-1", 8.0), ("250000", 2.5), ("50000", 0.5)):
         limit(group, cpu__cfs_quota_us=f"{quota}\n", cpu__cfs_period_us="100000\n")
-        assert processors.usable() == expected
+        assert control_groups.processors() == expected
+
+
+def test_memory_is_what_the_narrowest_group_leaves(kernel: Path) -> None:
+    assert control_groups.memory_left() == math.inf
+    (kernel / "cgroup").write_text("1:name=systemd:/x\n0::/kube/pod\n")
+    group = kernel / "fs" / "kube" / "pod"
+    limit(group, memory__max="max\n", memory__current="500\n")
+    assert control_groups.memory_left() == math.inf
+    limit(group.parent, memory__max="3000\n", memory__current="1000\n")
+    assert control_groups.memory_left() == 2_000
+    limit(group, memory__max="800\n")
+    assert control_groups.memory_left() == 300
+    limit(group, memory__current="nonsense\n")
+    assert control_groups.memory_left() == 2_000
+
+
+def test_memory_of_groups_of_the_first_version_counts_as_well(kernel: Path) -> None:
+    (kernel / "cgroup").write_text("7:memory:/docker/a\n4:cpu,cpuacct:/docker/b\n")
+    limit(kernel / "fs" / "memory" / "docker" / "a", memory__limit_in_bytes="900\n", memory__usage_in_bytes="100\n")
+    assert control_groups.memory_left() == 800
