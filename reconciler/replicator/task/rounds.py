@@ -154,7 +154,7 @@ class TaskThread:
         self._given_up = given_up
         self.rounds = RoundHandover(assignment)
         self.connections: Connections | None = None
-        name = f"task {assignment.task} of {spec.flow.name}"
+        name = f"{spec.flow.name} task {assignment.task} {spec.run}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:

@@ -181,6 +181,11 @@ class Running:
             raise self._error
 
 
+def run_of_thread() -> str:
+    """Return the run whose task this thread is; tasks of several runs copy in one process here."""
+    return threading.current_thread().name.rpartition(" ")[2]
+
+
 def close(spec: FlowSpec) -> None:
     """End what a worker process would go on with until the run's next round."""
     for key in [key for key in rounds._running if key[0] == spec.run]:

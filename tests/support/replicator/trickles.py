@@ -20,7 +20,7 @@ from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
 from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import Direct, FetchAsk
 from tests.support.clusters.kafka import create
-from tests.support.replicator.copying import REMOTE, SECONDS
+from tests.support.replicator.copying import REMOTE, SECONDS, run_of_thread
 
 PARTITIONS = 4
 _SOON = 0.2
@@ -135,14 +135,14 @@ class Line:
         run, send = FastPath.run, Sender.send_fast
 
         async def boarded(express: FastPath, channels: Mapping[Channel, FetchAsk], changed: Sequence[FetchAsk]) -> None:
-            self.boardings[threading.current_thread().name] += 1
+            self.boardings[run_of_thread()] += 1
             self.express = express
             await run(express, channels, changed)
 
         def sent(writer: Sender, direct: Direct, sent_batches: Sequence[FastPathBatch], now: float) -> None:
             if self.aboard is not None:
                 self.aboard(direct, sent_batches)
-            self.records[threading.current_thread().name] += sum(sent_batch.records for _, sent_batch in sent_batches)
+            self.records[run_of_thread()] += sum(sent_batch.records for _, sent_batch in sent_batches)
             self.nodes.add(writer._node)
             send(writer, direct, sent_batches, now)
 

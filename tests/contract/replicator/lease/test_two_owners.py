@@ -33,6 +33,7 @@ from tests.support.replicator.copying import (
     fill,
     identical,
     log_end,
+    run_of_thread,
     spec_of,
     wait_until_forgotten,
 )
@@ -169,7 +170,7 @@ class Stop:
         may_send: Callable[[], bool] | None,
         line: LineSettings,
     ) -> Wire:
-        if may_send is None or client.endswith("-ask") or threading.current_thread().name != self._run:
+        if may_send is None or client.endswith("-ask") or run_of_thread() != self._run:
             return Wire(loop, cluster, client, timeout, may_send, line)
         ask = may_send
 

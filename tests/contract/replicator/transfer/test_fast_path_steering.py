@@ -36,8 +36,9 @@ def test_partitions_are_paused_resumed_and_begun_anew(
     times = 3
     with Running(spec) as running, Trickle(source_cluster, topics) as trickle:
         line.await_records()
-        paused = told(running, control.pause(target, spec.topology, [PauseScope(flow, first, 1)]))
-        assert states(paused).count(PAUSED) == 1
+        heard = control.pause(target, spec.topology, [PauseScope(flow, first, 1)])
+        # It is paused once what was in flight is answered.
+        running.wait(lambda status: status.heard >= heard and states(status).count(PAUSED) == 1)
         stands_at = log_end(target, f"east.{first}", 1)
         line.await_records(200)
         assert log_end(target, f"east.{first}", 1) == stands_at
