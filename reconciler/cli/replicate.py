@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from reconciler.replicator.spark.ledger_files import LedgerFiles
 
 _StateDir = Annotated[
-    Path | None, typer.Option(help="Where a run keeps Spark's log and checkpoints; positions are never kept there.")
+    Path | None, typer.Option(help="Where a run keeps Spark's log and files; positions are never kept there.")
 ]
 _Ledger = Annotated[
     Path | None,

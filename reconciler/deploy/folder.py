@@ -3,7 +3,7 @@
     deployment.json    the processes as deployed, each with its generation
     topology/          the topology files
     logs/, run/        of keepers: what each process prints, and how it fares
-    state/NAME/        Spark's log and checkpoints of one process
+    state/NAME/        Spark's log and files of one process
     driver.py          of drivers on a Spark cluster: what they run first
 
 Nothing in it is a secret: files have references, and variables are named and not written.

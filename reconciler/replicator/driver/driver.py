@@ -140,7 +140,7 @@ class Driver:
 
     Args:
         specs: the flows, all of one run.
-        folder: where this run keeps Spark's checkpoints and log; made anew and removed after a clean end.
+        folder: where this run keeps Spark's log and files; made anew and removed after a clean end.
         watcher: the callbacks.
         options: how it runs.
     """
