@@ -32,6 +32,7 @@ _TASK_FAILURES = 8
 _JVM_PATIENCE = 5.0
 # How long the executors of a Spark cluster may take to be there.
 _SLOTS_PATIENCE = 30.0
+_NEW_APPLICATION_AFTER = 10.0
 _TICK = 0.1
 _LOCAL_IP = "SPARK_LOCAL_IP"
 _ENDED = "has ended: its process is gone"
@@ -72,6 +73,7 @@ class SparkEngine:
         self._opening = threading.Thread(target=self._open, name="spark", daemon=True)
         self._trouble: Exception | None = None
         self._context: SparkContext | None = None
+        self._conf = SparkConf(loadDefaults=False)
 
     def open(self) -> None:
         """Begin to start Spark and return at once: the start takes several seconds."""
@@ -198,6 +200,7 @@ class SparkEngine:
             with open_private(self.log, "a") as log:
                 gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
+        self._conf = conf
         return SparkContext.getOrCreate(conf)
 
     def _local(self) -> dict[str, str]:
@@ -223,11 +226,19 @@ class SparkEngine:
     def _await_slots(self) -> None:
         """Wait until all tasks can run at once: a flow with fewer slots would copy a part of its topics."""
         deadline = time.monotonic() + _SLOTS_PATIENCE
+        anew_at = time.monotonic() + _NEW_APPLICATION_AFTER
         while lacking := self.lacking_slots():
             if time.monotonic() > deadline:
                 self.stop()
                 remedy = "start workers, raise spark.cores.max under conf, or declare fewer tasks"
                 raise EnvironmentFault(Problem("AB321", "Spark", lacking, remedy))
+            if time.monotonic() > anew_at:
+                # A standalone cluster gives an application one executor on each worker, with the cores that are free
+                # then: those that the run before still had, it would never get.
+                anew_at += _NEW_APPLICATION_AFTER
+                assert self._context is not None, "it has answered"
+                self._context.stop()
+                self._context = SparkContext(conf=self._conf)
             time.sleep(_TICK)
 
     def _settings(self, log_config: Path) -> dict[str, str]:
