@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -139,16 +140,17 @@ class SparkEngine:
         Raises:
             EnvironmentFault: AB320, Spark has ended.
         """
-        if self._cluster.master is None or self._context is None:
+        if self._cluster.master is None or self._context is None or (found := self._count_slots()) >= self._slots:
             return None
+        return f"{self._cluster.address} gives {found} slots, and there are {self._slots} tasks, all at once"
+
+    def _count_slots(self) -> int:
+        assert self._context is not None, "it has answered"
         with self._talking():
             # The context's own count; PySpark has no method for it.
             context = self._context._jsc.sc()
             profile = context.resourceProfileManager().defaultResourceProfile()
-            found = int(context.maxNumConcurrentTasks(profile))
-        if found >= self._slots:
-            return None
-        return f"{self._cluster.address} gives {found} slots, and there are {self._slots} tasks, all at once"
+            return int(context.maxNumConcurrentTasks(profile))
 
     # --- for subclasses -----------------------------------------------------------------------------------------------
 
@@ -225,21 +227,25 @@ class SparkEngine:
 
     def _await_slots(self) -> None:
         """Wait until all tasks can run at once: a flow with fewer slots would copy a part of its topics."""
-        deadline = time.monotonic() + _SLOTS_PATIENCE
-        anew_at = time.monotonic() + _NEW_APPLICATION_AFTER
+        deadline, some_since, is_new = time.monotonic() + _SLOTS_PATIENCE, math.inf, False
         while lacking := self.lacking_slots():
-            if time.monotonic() > deadline:
+            if (now := time.monotonic()) > deadline:
                 self.stop()
                 remedy = "start workers, raise spark.cores.max under conf, or declare fewer tasks"
                 raise EnvironmentFault(Problem("AB321", "Spark", lacking, remedy))
-            if time.monotonic() > anew_at:
+            some_since = min(some_since, now) if self._count_slots() else math.inf
+            if now - some_since > _NEW_APPLICATION_AFTER and not is_new:
                 # A standalone cluster gives an application one executor on each worker, with the cores that are free
                 # then: those that the run before still had, it would never get.
-                anew_at += _NEW_APPLICATION_AFTER
-                assert self._context is not None, "it has answered"
-                self._context.stop()
-                self._context = SparkContext(conf=self._conf)
+                deadline, is_new = now + _SLOTS_PATIENCE, True
+                self._begin_application()
             time.sleep(_TICK)
+
+    def _begin_application(self) -> None:
+        """End the application, and begin another one in the same JVM."""
+        assert self._context is not None, "it was started"
+        self._context.stop()
+        self._context = SparkContext(conf=self._conf)
 
     def _settings(self, log_config: Path) -> dict[str, str]:
         return {

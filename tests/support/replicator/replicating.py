@@ -77,13 +77,13 @@ class Replicator:
         java.kill()
 
     def worker(self) -> psutil.Process:
-        """Return the Python worker that has worked most: the one that replicates."""
-        # The others only plan rounds.
+        """Return the Python worker that has worked most."""
         return max(self.workers(), key=lambda p: sum(p.cpu_times()[:2]))
 
     def workers(self) -> list[psutil.Process]:
         """Return all Python workers, not the daemon that makes them."""
-        daemons = [p for p in self._descendants() if "reconciler.replicator.spark.daemon" in " ".join(p.cmdline())]
+        # Java has the module's name in its command line, too, within an option.
+        daemons = [p for p in self._descendants() if "reconciler.replicator.spark.daemon" in p.cmdline()]
         return [p for p in daemons if p.ppid() in {other.pid for other in daemons}]
 
     def kill_worker(self) -> None:
