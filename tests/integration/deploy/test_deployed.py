@@ -18,6 +18,7 @@ from reconciler.model.declared.cluster import Cluster
 from tests.support.clusters.kafka import create
 from tests.support.clusters.traffic import Traffic
 from tests.support.commands.command import anabranch
+from tests.support.commands.trees import below
 from tests.support.deployed_site import LIMIT, Site, longest_break
 from tests.support.deploying import BROKEN, interpreter
 from tests.support.replicator.copying import assert_copied
@@ -86,9 +87,8 @@ def test_a_data_centre_is_deployed_heals_and_is_replaced_while_records_flow(
 def check_it_heals(site: Site) -> None:
     """What is killed is started again, and goes on."""
     first = site.pids()
-    for child in psutil.Process(first["replicate"]).children(recursive=True):
-        if child.name() == "java":
-            child.kill()
+    for java in below(first["replicate"], lambda child: child.name() == "java"):
+        java.kill()
     os.kill(first["metrics"], signal.SIGKILL)
     eventually("metrics runs again", lambda: site.pids().get("metrics") not in (None, first["metrics"]))
     eventually("the flow runs again", site.states, lambda states: set(states) == {"running"})

@@ -11,6 +11,7 @@ import psutil
 import pyspark
 
 from reconciler.embedded.jars import Coordinate, class_path, fetch_jars, java_executable
+from tests.support.commands.trees import below
 from tests.support.waiting import eventually
 
 NODES = 2
@@ -66,16 +67,13 @@ class Yarn:
 
     def masters(self) -> list[psutil.Process]:
         """Return the JVMs of the applications that run."""
-        found = []
-        for one in psutil.Process(self._process.pid).children(recursive=True):
-            try:
-                words = one.cmdline()
-            except psutil.NoSuchProcess:
-                continue
+
+        def is_one(process: psutil.Process) -> bool:
+            words = process.cmdline()
             # A shell that starts a container has its whole command in one word.
-            if any(word.endswith("yarn.ApplicationMaster") for word in words) and "java" in words[0]:
-                found.append(one)
-        return found
+            return any(word.endswith("yarn.ApplicationMaster") for word in words) and "java" in words[0]
+
+        return below(self._process.pid, is_one)
 
     def stop(self) -> None:
         """End it, with all containers."""

@@ -19,6 +19,7 @@ from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.state.status import StatusReader
+from tests.support.commands.trees import below
 
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
 
@@ -70,7 +71,7 @@ class Replicator:
         self._process.wait()
 
     def jvm(self) -> list[psutil.Process]:
-        return [p for p in self._descendants() if p.name() == "java"]
+        return below(self.pid, lambda p: p.name() == "java" and _lives(p))
 
     def kill_jvm(self) -> None:
         (java,) = self.jvm()
@@ -83,15 +84,16 @@ class Replicator:
     def workers(self) -> list[psutil.Process]:
         """Return all Python workers, not the daemon that makes them."""
         # Java has the module's name in its command line, too, within an option.
-        daemons = [p for p in self._descendants() if "reconciler.replicator.spark.daemon" in p.cmdline()]
-        return [p for p in daemons if p.ppid() in {other.pid for other in daemons}]
+        daemons = below(self.pid, lambda p: "reconciler.replicator.spark.daemon" in p.cmdline() and _lives(p))
+        numbers = {daemon.pid for daemon in daemons}
+        return below(self.pid, lambda p: p.pid in numbers and p.ppid() in numbers)
 
     def kill_worker(self) -> None:
         self.worker().kill()
 
     def end(self) -> None:
         """End it and all its processes, whatever state they are in."""
-        doomed = [*self._descendants(), psutil.Process(self.pid)] if self.is_running else []
+        doomed = [*below(self.pid, _lives), psutil.Process(self.pid)] if self.is_running else []
         for process in doomed:
             try:
                 process.kill()
@@ -99,9 +101,9 @@ class Replicator:
                 continue
         self._process.wait()
 
-    def _descendants(self) -> list[psutil.Process]:
-        found = psutil.Process(self.pid).children(recursive=True)
-        return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+def _lives(process: psutil.Process) -> bool:
+    return bool(process.status() != psutil.STATUS_ZOMBIE)
 
 
 def wait_until_copying(target: Cluster, replicator: Replicator, since: float, seconds: float = 400) -> list[TaskStatus]:
