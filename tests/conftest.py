@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from reconciler import starting
 from reconciler.cli import common, log
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
 
@@ -89,6 +91,9 @@ def without_a_log() -> Iterator[None]:
     yield
     common.log_to(None)
     log.end_logging()
+    # Levels that were set over REST, in a server of this process.
+    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == starting.TREE]:
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
