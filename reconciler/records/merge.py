@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from reconciler.records.batch import CODEC_BITS, LARGE, NO_CRC, Batch
-from reconciler.records.codecs import GZIP, pack, unpack
+from reconciler.records.codecs import pack, unpack
 from reconciler.records.varint import SIGNED, read, signed
 
 # Batches of more records than this cost more to merge than they cost to send one by one.
@@ -100,7 +100,8 @@ def _compressed(run: Sequence[Batch], codec: int) -> tuple[Batch, int]:
 
 def _may_merge(batch: Batch, limit: int, small: int) -> bool:
     return (
-        (batch.record_count <= FEW_RECORDS or (batch.size < small and batch.attributes & CODEC_BITS != GZIP))
+        # To decompress and compress many records again costs more than a request does.
+        (batch.record_count <= FEW_RECORDS or (batch.size < small and not batch.attributes & CODEC_BITS))
         and not batch.is_control
         and not batch.is_log_append_time
         and batch.record_count == batch.last_offset_delta + 1

@@ -21,8 +21,10 @@ _AHEAD_SECONDS = 2.0
 # Batches of many records are merged as well where the window of a partition, five batches, would carry less than 10 MB
 # in a second.
 _WINDOW_RATE = 2_000_000
-# A partition whose window was full within so many seconds waits for acknowledgements.
+# A partition whose window was full within so many seconds waits for acknowledgements; they are slow from so many
+# seconds on, even the quickest of the last ones.
 HELD_UP = 1.0
+SLOW_ANSWER = 0.006
 # A thread that uses at most this share of a processor, lately (in seconds), has time to make batches larger.
 _LATELY = 0.1
 _MOST_USED = 0.8

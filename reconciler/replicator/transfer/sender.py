@@ -20,7 +20,7 @@ from reconciler.replicator.partition.in_flight import InFlightBatch
 from reconciler.replicator.partition.intake import CannotPass
 from reconciler.replicator.transfer.dropped_requests import DroppedRequests
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
-from reconciler.replicator.transfer.pace import HELD_UP, Quota, RequestSize, RoundTrip, Spare
+from reconciler.replicator.transfer.pace import HELD_UP, SLOW_ANSWER, Quota, RequestSize, RoundTrip, Spare
 from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, LaneRequest, ProduceLanes
 from reconciler.wire import (
     Bell,
@@ -165,7 +165,8 @@ class Sender:
         sent: list[tuple[Channel, InFlightBatch]] = []
         size, most = 0, self._quota.request_bytes(min(self._size.bytes, self._bound or self._size.bytes))
         largest = self._dropped.most(now)
-        has_time = self._spare.is_enough(now)
+        # Over a quick line a full window costs less than merging does.
+        has_time = self._spare.is_enough(now) and self._trip.seconds >= SLOW_ANSWER
         for channel in tuple(self._ready):
             # A channel that cannot send now is offered again when something arrives or is answered.
             del self._ready[channel]

@@ -141,9 +141,12 @@ def test_a_channel_goes_on_after_its_answer(scene: Scene) -> None:
     assert scene.wire.partitions() == [[0], [0], [0]]
 
 
-@pytest.mark.parametrize(("used", "later", "together"), [(0.08, 0.1, 5), (0.09, 0.1, 1), (0.5, 1.1, 1)])
+@pytest.mark.parametrize(
+    ("used", "later", "answer", "together"),
+    [(0.08, 0.1, 0.007, 5), (0.09, 0.1, 0.007, 1), (0.5, 1.1, 0.007, 1), (0.08, 0.1, 0.005, 1)],
+)
 def test_what_waits_behind_a_full_window_is_merged_while_there_is_time(
-    monkeypatch: pytest.MonkeyPatch, used: float, later: float, together: int
+    monkeypatch: pytest.MonkeyPatch, used: float, later: float, answer: float, together: int
 ) -> None:
     scene = Scene(monkeypatch)
     spent = [3.0, 3.0 + used]
@@ -156,8 +159,8 @@ def test_what_waits_behind_a_full_window_is_merged_while_there_is_time(
     channel.answered(channel.send(), ProduceAnswer("east.orders", 0, 0, 0, None), scene.now)
     scene.writer.offer([channel])
     assert len(scene.wire.sent) == 5
-    # A quick answer: the line is short. Where the window was full long ago, answers are not what it waits for.
-    scene.now += 0.001
+    # An answer that is not quick. Where the window was full long ago, answers are not what it waits for.
+    scene.now += answer
     scene.wire.answer({0: many})
     scene.now += later
     scene.wire.answer({0: 2 * many})
