@@ -169,7 +169,7 @@ def class_path(folder: Path) -> str:
 
 
 def _fetch_one(java: Path, coordinate: Coordinate, into: Path) -> None:
-    command = [str(java), "-cp", class_path(_pyspark_jars()), "org.apache.ivy.Main"]
+    command = [str(java), "-cp", class_path(pyspark_jars()), "org.apache.ivy.Main"]
     command += ["-dependency", coordinate.group, coordinate.artifact, coordinate.version]
     command += [] if coordinate.transitive else ["-notransitive"]
     # Some jars are published with packaging `bundle`; naming the types keeps sources and javadoc out.
@@ -206,8 +206,12 @@ def _refuse_others(folder: Path, known: Mapping[str, str]) -> None:
         raise EnvironmentFault(problems)
 
 
-def _pyspark_jars() -> Path:
-    """Find PySpark's jars by looking its package up, since importing it would load all of it."""
+def pyspark_jars() -> Path:
+    """Return the folder of PySpark's jars, found by looking its package up: importing it would load all of it.
+
+    Raises:
+        EnvironmentFault: AB302, there is no PySpark.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         problem = Problem("AB302", "python environment", "expected the package pyspark, found none", "install pyspark")

@@ -85,8 +85,7 @@ def _compressed(run: Sequence[Batch], codec: int) -> tuple[Batch, int]:
     plain: list[Batch] = []
     size = 0
     for batch in run:
-        if len(batch.body) >= LARGE and not batch.is_intact:
-            raise _damaged(batch)
+        _check_large(batch)
         body = unpack(codec, batch.body)
         size += len(body)
         if plain and size > _PLAIN_BYTES:
@@ -94,7 +93,7 @@ def _compressed(run: Sequence[Batch], codec: int) -> tuple[Batch, int]:
         plain.append(batch._replace(attributes=0, crc=NO_CRC, body=bytes(body)))
     if len(plain) == 1:
         return run[0], 1
-    one = merged(plain, checked=True)
+    one = _joined(plain)
     return one._replace(attributes=codec, body=pack(codec, one.body)), len(plain)
 
 
@@ -109,24 +108,24 @@ def _may_merge(batch: Batch, limit: int, small: int) -> bool:
     )
 
 
-def merged(batches: Sequence[Batch], *, checked: bool = False) -> Batch:
+def merged(batches: Sequence[Batch]) -> Batch:
     """Return one batch with the records of `batches`, which are uncompressed, without holes, and consecutive.
-
-    Args:
-        batches: them.
-        checked: whether the checksums of large ones were verified.
 
     Raises:
         ValueError: a batch's records do not match its header, or it is large and damaged.
         IndexError: the body ends within a record.
     """
+    for batch in batches:
+        _check_large(batch)
+    return _joined(batches)
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    """Return what `merged` does, of batches whose checksums were verified."""
     first = batches[0]
     base_offset, base_time = first.base_offset, first.base_timestamp
     pieces: list[bytes] = []
     for batch in batches:
-        # The checksum of large batches has not been verified yet, unless they were compressed.
-        if not checked and len(batch.body) >= LARGE and not batch.is_intact:
-            raise _damaged(batch)
         _append(pieces, batch, batch.base_offset - base_offset, batch.base_timestamp - base_time)
     last = batches[-1]
     return Batch(
@@ -144,8 +143,15 @@ def merged(batches: Sequence[Batch], *, checked: bool = False) -> Batch:
     )
 
 
-def _damaged(batch: Batch) -> ValueError:
-    return ValueError(f"the checksum of the batch at offset {batch.base_offset} does not fit")
+def _check_large(batch: Batch) -> None:
+    """Verify the checksum of a large batch: that of smaller ones was verified when they were read.
+
+    Raises:
+        ValueError: it does not fit.
+    """
+    if len(batch.body) >= LARGE and not batch.is_intact:
+        message = f"the checksum of the batch at offset {batch.base_offset} does not fit"
+        raise ValueError(message)
 
 
 def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:

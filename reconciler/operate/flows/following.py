@@ -52,16 +52,18 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
     from reconciler.plan.guardrails.left_out import contenders, hindered, left_out, unmade, without
     from reconciler.provision.direct import DirectProvisioner
 
-    shared: dict[tuple[str, str, tuple[Flow, ...]], SharedObservations] = {}
-    for flow in topology.flows:
-        shared.setdefault((flow.source, flow.target, contenders(topology, flow)), SharedObservations())
+    others = {flow.name: contenders(topology, flow) for flow in topology.flows}
+    alike: dict[tuple[str, str, tuple[Flow, ...]], SharedObservations] = {}
+    shared = {
+        flow.name: alike.setdefault((flow.source, flow.target, others[flow.name]), SharedObservations())
+        for flow in topology.flows
+    }
 
     def grow(name: str) -> Growth:
         (flow,) = (flow for flow in topology.flows if flow.name == name)
         targets = (flow.target,)
         try:
-            beside = shared[flow.source, flow.target, contenders(topology, flow)]
-            seen, contested = _look(topology, flow, beside)
+            seen, contested = _look(topology, flow, others[name], shared[name])
         except EnvironmentFault as error:
             if make or isinstance(error, Unreachable):
                 raise
@@ -155,12 +157,15 @@ def _enlarges(step: Step, topics: Collection[str]) -> bool:
     return isinstance(step, AddPartitions) and step.topic.source_topic in topics
 
 
-def _look(topology: Topology, flow: Flow, shared: SharedObservations) -> tuple[Observation, Mapping[str, str]]:
+def _look(
+    topology: Topology, flow: Flow, others: tuple[Flow, ...], shared: SharedObservations
+) -> tuple[Observation, Mapping[str, str]]:
     """Observe what a flow's plan rests on.
 
     Args:
         topology: the declaration.
         flow: one of its flows.
+        others: its contenders: from these and the flows beside it follows which topics two flows would take.
         shared: that of all flows between its clusters with the same contenders.
 
     Returns:
@@ -168,10 +173,8 @@ def _look(topology: Topology, flow: Flow, shared: SharedObservations) -> tuple[O
         clusters could not be read.
     """
     from reconciler.observe.topology import observe
-    from reconciler.plan.guardrails.left_out import contenders, contested
+    from reconciler.plan.guardrails.left_out import contested
 
-    # From the flows beside it and from other sources follows which topics two flows would take.
-    others = contenders(topology, flow)
     beside = tuple(one for one in topology.flows if (one.source, one.target) == (flow.source, flow.target))
     part = replace(topology, flows=(*beside, *others))
     try:

@@ -1,1 +1,1 @@
-"""One run of `replicate`: Spark, the reconcile loop and supervision."""
+"""One run of `replicate`: the reconcile loop and supervision."""

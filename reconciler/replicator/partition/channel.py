@@ -54,7 +54,7 @@ class Channel(PartitionLifecycle):
     Attributes:
         reads_committed: whether records of open and aborted transactions are left out.
         lost_at: when a response was last given up (monotonic seconds).
-        filled_offsets: offsets that were filled with markers in this round.
+        filled_offsets: offsets that were filled with markers since the task began.
         newest_read: timestamp of the batch read last (ms), and when it was read (monotonic seconds).
         full_at: when its window was full last (monotonic seconds): then answers are what it waits for.
     """

@@ -109,9 +109,13 @@ class Shares:
             if owner == task
         )
 
+    def assignment(self, task: int) -> Assignment:
+        """Return what one task has."""
+        return Assignment(task, self.tasks, self.of(task))
+
     def assignments(self) -> list[Assignment]:
         """Return what each task has, in the order of the tasks."""
-        return [Assignment(task, self.tasks, self.of(task)) for task in range(self.tasks)]
+        return [self.assignment(task) for task in range(self.tasks)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the shares as JSON types; `from_json` is its inverse."""

@@ -1,1 +1,1 @@
-"""One run of `replicate`: Spark, the reconcile loop and supervision."""
+"""Spark, and the rounds of a run as its jobs."""

@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import functools
 import hashlib
-import importlib.util
 import os
 import signal
 import subprocess
@@ -24,10 +23,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.embedded.jars import cache_folder, named_java
+from reconciler.embedded.jars import cache_folder, named_java, pyspark_jars
+from reconciler.model.base.errors import EnvironmentFault
 from reconciler.replicator.spark import control_groups
 
-# What Java writes about an archive that it cannot take, or has to make: it does without, and nobody need read of it.
+# Turns off what Java logs about an archive that it cannot take: the start goes on without it.
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 # Archives that no start has taken for so many seconds make room.
 _KEPT_SECONDS = 7 * 24 * 3600.0
@@ -113,13 +113,13 @@ class ArchiveMaker:
 @functools.cache
 def _path() -> Path | None:
     """Return where the archive lies for this Java and this PySpark; None where its place cannot be named."""
-    spec, (java, _) = importlib.util.find_spec("pyspark"), named_java()
-    if spec is None or spec.origin is None or java is None:
+    java, _ = named_java()
+    if java is None:
         return None
     try:
-        parts = [Path(java).resolve(), *sorted((Path(spec.origin).parent / "jars").glob("*.jar"))]
+        parts = [Path(java).resolve(), *sorted(pyspark_jars().glob("*.jar"))]
         told = "\n".join(f"{one} {(about := one.stat()).st_size} {about.st_mtime_ns}" for one in parts)
-    except OSError:
+    except (EnvironmentFault, OSError):
         return None
     path = cache_folder() / f"spark-{hashlib.sha256(told.encode()).hexdigest()[:12]}.jsa"
     # Spark splits the options at spaces.

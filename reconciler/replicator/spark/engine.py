@@ -140,12 +140,16 @@ class SparkEngine:
         Raises:
             EnvironmentFault: AB320, Spark has ended.
         """
-        if self._cluster.master is None or self._context is None or (found := self._count_slots()) >= self._slots:
-            return None
+        found = self._count_slots()
+        return None if found >= self._slots else self._lacking(found)
+
+    def _lacking(self, found: int) -> str:
         return f"{self._cluster.address} gives {found} slots, and there are {self._slots} tasks, all at once"
 
     def _count_slots(self) -> int:
-        assert self._context is not None, "it has answered"
+        """Return how many slots there are; on this machine as many as were asked for."""
+        if self._cluster.master is None or self._context is None:
+            return self._slots
         with self._talking():
             # The context's own count; PySpark has no method for it.
             context = self._context._jsc.sc()
@@ -228,12 +232,12 @@ class SparkEngine:
     def _await_slots(self) -> None:
         """Wait until all tasks can run at once: a flow with fewer slots would copy a part of its topics."""
         deadline, some_since, is_new = time.monotonic() + _SLOTS_PATIENCE, math.inf, False
-        while lacking := self.lacking_slots():
+        while (found := self._count_slots()) < self._slots:
             if (now := time.monotonic()) > deadline:
                 self.stop()
                 remedy = "start workers, raise spark.cores.max under conf, or declare fewer tasks"
-                raise EnvironmentFault(Problem("AB321", "Spark", lacking, remedy))
-            some_since = min(some_since, now) if self._count_slots() else math.inf
+                raise EnvironmentFault(Problem("AB321", "Spark", self._lacking(found), remedy))
+            some_since = min(some_since, now) if found else math.inf
             if now - some_since > _NEW_APPLICATION_AFTER and not is_new:
                 # A standalone cluster gives an application one executor on each worker, with the cores that are free
                 # then: those that the run before still had, it would never get.

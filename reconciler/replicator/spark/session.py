@@ -26,7 +26,7 @@ from reconciler.replicator.spark.engine import SparkEngine, first_line
 from reconciler.replicator.spark.ledger_files import LedgerFiles
 from reconciler.replicator.spark.restarts import RestartBackoff
 from reconciler.replicator.spark.slot_rounds import SlotContext, SlotRounds
-from reconciler.replicator.spark.slots import slots_of
+from reconciler.replicator.spark.slots import flows_of, slots_of
 from reconciler.replicator.task.rounds import TaskFailure
 
 # Seconds that the last ledgers may take to be written; nothing else depends on them.
@@ -119,7 +119,7 @@ class ReplicationSession(SparkEngine):
             before = self._rounds[slot]
             if before is not None and slot not in self._ended:
                 continue
-            flows = list(dict.fromkeys(task.flow for task in tasks))
+            flows = flows_of(tasks)
             if before is not None:
                 with self._lock:
                     if not all(self._failures.may_try(flow, now) for flow in flows):

@@ -20,7 +20,7 @@ from pyspark import SparkContext
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.replicator.partition.shares import Shares
 from reconciler.replicator.spark.round_task import SealedSpec, TaskOfRound, read_shares, replicate
-from reconciler.replicator.spark.slots import TaskOfFlow
+from reconciler.replicator.spark.slots import TaskOfFlow, flows_of
 from reconciler.replicator.task.rounds import TaskFailure
 
 # Seconds until cancelled jobs have ended: Spark kills a worker two seconds after its task was cancelled
@@ -35,7 +35,7 @@ _NEW_EVERY = 10.0
 
 @dataclass(frozen=True)
 class SlotContext:
-    """What the slots of a run share.
+    """What a slot has of its run.
 
     Attributes:
         spark: where their jobs run.
@@ -58,7 +58,7 @@ class SlotRounds:
     """The rounds of one slot, from `start` until one fails or they are ended.
 
     Args:
-        context: what it shares with others.
+        context: what it has of its run.
         tasks: that run in it.
         group: name of its jobs for Spark, unique in its context.
         first: the part of a round that the first one lasts.
@@ -92,7 +92,7 @@ class SlotRounds:
     @property
     def flows(self) -> Collection[str]:
         """The flows of its tasks."""
-        return dict.fromkeys(task.flow for task in self.tasks)
+        return flows_of(self.tasks)
 
     def finish(self) -> None:
         """Let the round that runs now be the last one, and return at once."""
@@ -149,7 +149,7 @@ class SlotRounds:
             shares = read_shares(self._context.shares[task.flow], self._shares.get(task.flow, Shares()))
             self._shares[task.flow] = shares
             if task.task < shares.tasks:
-                found.append((self._context.specs[task.flow], shares.assignments()[task.task]))
+                found.append((self._context.specs[task.flow], shares.assignment(task.task)))
             elif len(self.tasks) > 1:
                 most = min(most, _NEW_EVERY)
         specs = [replace(spec, round_seconds=min(spec.round_seconds * part, most)) for spec, _ in found]

@@ -6,7 +6,7 @@ flows most have little to do, and a hundred processes would hold the libraries' 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from reconciler.model.tasks.slots import local_slots
@@ -18,6 +18,11 @@ class TaskOfFlow(NamedTuple):
 
     flow: str
     task: int
+
+
+def flows_of(tasks: Iterable[TaskOfFlow]) -> list[str]:
+    """Return the flows of some tasks, each once, in their order."""
+    return list(dict.fromkeys(task.flow for task in tasks))
 
 
 def slots_of(specs: Sequence[FlowSpec], processors: float | None) -> list[tuple[TaskOfFlow, ...]]:

@@ -64,14 +64,10 @@ def _archive() -> Path:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, waits: bool = True) -> Iterator[None]:
-    """Hold a lock among processes for the length of a block.
-
-    Raises:
-        BlockingIOError: another process holds it, and nobody waits.
-    """
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock among processes for the length of a block."""
     with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

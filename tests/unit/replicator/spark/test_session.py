@@ -163,7 +163,7 @@ def test_a_task_that_fails_among_others_is_told_and_rests(tmp_path: Path) -> Non
     assert spark._rest("a") <= 0.0
     spark.check(1.0)
     assert spark.said == ["flow b: its task 1 is restarted: Unreachable: no answer [AB310]"] * 2
-    # Whoever waits for its first status waits anew.
+    # The watchdog then allows as long for the first status as after a start.
     assert spark.begun["b"] == 3
     assert spark.running == "abcdef"
 

@@ -158,7 +158,7 @@ def test_a_failure_between_rounds_is_logged_and_the_next_one_begins_anew(
     monkeypatch.setattr(Counting, "failure", RuntimeError("a fault"))
     eventually("it has failed", lambda: made[0].closed == [True])
     monkeypatch.setattr(Counting, "failure", None)
-    eventually("it is told", lambda: "flow f: a task has failed between two rounds" in caplog.text)
+    eventually("it is logged", lambda: "flow f: a task has failed between two rounds" in caplog.text)
     assert rounds.run(SPEC, ONE)
     assert len(made) == 2
 
