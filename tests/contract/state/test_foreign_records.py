@@ -141,6 +141,8 @@ def heard() -> Iterator[list[Problem]]:
 def test_commands_and_tasks_go_on(scene: Scene) -> None:
     spec, ours = scene.spec, scene.journals
     fill(scene.source, scene.topic, 100, 2)
+    # What is remembered of copies is read by the task alone, beside whichever command runs then.
+    by_task = ""
     with Running(spec) as running:
         running.wait()
         records = Ownership(spec.target, spec.topology).read()
@@ -163,8 +165,11 @@ def test_commands_and_tasks_go_on(scene: Scene) -> None:
         ):
             ended = scene.run(*command)
             assert (ended.code, said.lower() in ended.out.lower()) == (0, True), (command, ended)
+            by_task += f" {ended.err}"
             # Each is named once, and only those; a few of each topic.
             for topic, found in offsets.items():
+                if topic == ours.copies.name:
+                    continue
                 named = ended.named(topic)
                 # Of words that tasks have replaced since nothing is said.
                 first = [one for one in found if one in named] if topic == ours.status.name else found[: len(named)]
@@ -177,6 +182,10 @@ def test_commands_and_tasks_go_on(scene: Scene) -> None:
         running.wait(lambda status: all(at(status, scene.topic, number).position == 100 for number in (0, 1)))
         running.stop()
     assert identical(spec, scene.topic) == 200
+    whole = Said(0, "", f"{by_task} {' '.join(scene.capsys.readouterr().err.split())}")
+    times = whole.err.count(f"topic {ours.copies.name}, {FURTHER}")
+    assert times > 0, "it has opened partitions anew"
+    assert whole.named(ours.copies.name) == offsets[ours.copies.name][: strangers.MOST] * times
     with heard() as problems:
         driver.prepare(spec.target, spec.topology, [spec.flow], pytest.fail)
     assert {problem.code for problem in problems} == {"AB324"}
