@@ -78,9 +78,9 @@ class ReplicationSession(SparkEngine):
         self._kept: Counter[str] = Counter()
         self._news: list[str] = []
         self._again: list[str] = []
-        self._rounds: list[SlotRounds | None] = [None] * len(self._slots_of)
-        # Slots whose failure was noted.
-        self._ended: set[int] = set()
+        # By slot: its rounds, where they run, and why the last ones have ended.
+        self._rounds: dict[int, SlotRounds] = {}
+        self._ended: dict[int, str] = {}
         self._archive = ArchiveMaker(folder / "archive")
 
     def check(self, now: float, reported: Collection[str] = ()) -> dict[str, str]:
@@ -106,38 +106,37 @@ class ReplicationSession(SparkEngine):
         self.begun.update(again)
         self.check_java()
         with self._talking():
-            for slot, rounds in enumerate(self._rounds):
-                if rounds is not None and not rounds.is_active and slot not in self._ended:
+            for slot, rounds in [*self._rounds.items()]:
+                if not rounds.is_active:
                     self._note(slot, rounds, rounds.failure, now)
             self._start_slots(now)
         with self._lock:
             return self._failures.lasting(now)
 
     def _start_slots(self, now: float) -> None:
-        """Start the slots that do not run, unless they have failed just now."""
+        """Start the slots that do not run, unless all their flows have failed just now."""
         for slot, tasks in enumerate(self._slots_of):
-            before = self._rounds[slot]
-            if before is not None and slot not in self._ended:
+            if slot in self._rounds:
                 continue
             flows = flows_of(tasks)
-            if before is not None:
-                with self._lock:
-                    if not all(self._failures.may_try(flow, now) for flow in flows):
-                        continue
-                    for flow in flows:
-                        self._warn(f"flow {flow}: its Spark job is restarted: {self._failures.last(flow)}")
-            self._ended.discard(slot)
+            with self._lock:
+                resting = [flow for flow in flows if not self._failures.may_try(flow, now)]
+            if len(resting) == len(flows):
+                continue
+            if slot in self._ended:
+                for flow in flows:
+                    self._warn(f"flow {flow}: its Spark job is restarted: {self._ended[slot]}")
             self.begun.update(flows)
-            self._rounds[slot] = self._begun(slot)
+            self._rounds[slot] = self._begun(slot, resting)
 
-    def _begun(self, slot: int) -> SlotRounds:
+    def _begun(self, slot: int, resting: Collection[str]) -> SlotRounds:
         assert self._context is not None, "it was started"
         shares = {flow: shares_file(self._folder, flow) for flow in self._specs}
         context = SlotContext(self._context, self._specs, shares, self._keep, partial(self._failed, slot), self._rest)
         # A part of a round, so that they do not end theirs together.
         first = (slot + 1) / (len(self._slots_of) + 1)
         number = sum(self.begun.values())
-        rounds = SlotRounds(context, self._slots_of[slot], f"slot {slot}, {number}", first)
+        rounds = SlotRounds(context, self._slots_of[slot], f"slot {slot}, {number}", first, resting)
         rounds.start()
         return rounds
 
@@ -180,10 +179,11 @@ class ReplicationSession(SparkEngine):
         """
         if isinstance(failure, (ConnectionError, Py4JNetworkError)):
             raise failure
-        self._ended.add(slot)
+        self._ended[slot] = first_line(failure)
+        del self._rounds[slot]
         with self._lock:
             for flow in rounds.flows:
-                self._count(flow, slot, first_line(failure), now)
+                self._count(flow, slot, self._ended[slot], now)
 
     def _count(self, flow: str, slot: int, why: str, now: float) -> None:
         """Count a failure of a flow, unless it comes with that of another slot."""
@@ -200,19 +200,18 @@ class ReplicationSession(SparkEngine):
         """
         with self._lock:
             self._failures.note(flow, why, now)
-        for slot, rounds in enumerate(self._rounds):
-            if rounds is not None and flow in rounds.flows:
-                self._ended.add(slot)
+        for slot, rounds in [*self._rounds.items()]:
+            if flow in rounds.flows:
+                # The other flows of the slot are restarted because of this one.
+                self._ended[slot] = why if len(rounds.flows) == 1 else f"of flow {flow}, {why}"
+                del self._rounds[slot]
                 with self._talking():
                     rounds.cancel()
 
     def finish(self) -> None:
         """Let the rounds that run be the last ones; called before the tasks get the command to stop."""
-        for rounds in self._running():
+        for rounds in self._rounds.values():
             rounds.finish()
-
-    def _running(self) -> list[SlotRounds]:
-        return [rounds for rounds in self._rounds if rounds is not None]
 
     def _end(self) -> None:
         """End the rounds.
@@ -223,14 +222,14 @@ class ReplicationSession(SparkEngine):
         self._archive.end()
         if self._ledgers is not None and not self._await_ledgers():
             self._warn(f"the last ledgers are not written within {_LEDGER_PATIENCE:g} s; see {self.log}")
-        for rounds in self._running():
+        for rounds in self._rounds.values():
             rounds.cancel()
 
     def _await_ledgers(self) -> bool:
         """Wait until the last round of each slot is over: its ledger is written by then."""
         deadline = time.monotonic() + _LEDGER_PATIENCE
         while time.monotonic() < deadline:
-            if not any(rounds.is_active for rounds in self._running()):
+            if not any(rounds.is_active for rounds in self._rounds.values()):
                 return True
             time.sleep(_TICK)
         return False

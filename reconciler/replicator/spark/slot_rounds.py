@@ -62,13 +62,21 @@ class SlotRounds:
         tasks: that run in it.
         group: name of its jobs for Spark, unique in its context.
         first: the part of a round that the first one lasts.
+        resting: flows that have failed just now: their tasks join as soon as they may be tried again.
 
     Attributes:
         tasks: as above.
         failure: why they have ended, where one failed.
     """
 
-    def __init__(self, context: SlotContext, tasks: Sequence[TaskOfFlow], group: str, first: float = 1.0) -> None:
+    def __init__(
+        self,
+        context: SlotContext,
+        tasks: Sequence[TaskOfFlow],
+        group: str,
+        first: float = 1.0,
+        resting: Collection[str] = (),
+    ) -> None:
         self._context = context
         self.tasks = tuple(tasks)
         self._group = group
@@ -76,8 +84,8 @@ class SlotRounds:
         self.failure: Exception | None = None
         self._over = threading.Event()
         self._shares: dict[str, Shares] = {}
-        # Those that failed in the last round.
-        self._failed: set[TaskOfFlow] = set()
+        # Those that failed in the last round, or in the rounds before these.
+        self._failed = {task for task in tasks if task.flow in resting}
         self._thread = threading.Thread(target=self._run, name=f"rounds of {group}", daemon=True)
 
     def start(self) -> None:

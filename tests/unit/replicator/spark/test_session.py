@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -61,13 +61,15 @@ class Pretended(ReplicationSession):
         self._failures = RestartBackoff(chance=lambda: 0.0)
         self.refused: set[str] = set()
         self.made: dict[int, Rounds] = {}
+        self.resting: dict[int, Collection[str]] = {}
 
     @contextlib.contextmanager
     def _talking(self) -> Iterator[None]:
         yield
 
-    def _begun(self, slot: int) -> SlotRounds:
+    def _begun(self, slot: int, resting: Collection[str]) -> SlotRounds:
         tasks = self._slots_of[slot]
+        self.resting[slot] = resting
         is_refused = any(task.flow in self.refused for task in tasks)
         self.made[slot] = Rounds(tasks, PySparkException(BUSY) if is_refused else None)
         return cast("SlotRounds", self.made[slot])
@@ -149,9 +151,23 @@ def test_flows_that_share_a_slot_begin_again_together(tmp_path: Path) -> None:
     spark.check(0.0)
     assert len(spark.made) == 8
     assert [rounds.flows for rounds in spark.made.values()][3] == ("f3", "f11", "f19")
-    spark.replace("f11", "it hangs", 50.0)
+    spark.replace("f11", "its task 0 published no status for 45 s", 50.0)
     spark.check(51.0)
     assert spark.begun == dict.fromkeys(flows, 1) | dict.fromkeys(("f3", "f11", "f19"), 2)
+    why = "its Spark job is restarted: of flow f11, its task 0 published no status for 45 s"
+    assert spark.said == [f"flow {flow}: {why}" for flow in ("f3", "f11", "f19")]
+
+
+def test_a_flow_that_hangs_again_and_again_rests_while_those_beside_it_go_on(tmp_path: Path) -> None:
+    spark = Pretended(tmp_path, [f"f{number}" for number in range(20)])
+    spark.check(0.0)
+    for now in (50.0, 100.0, 150.0):
+        spark.replace("f11", "its task 0 published no status for 45 s", now)
+        spark.check(now + 0.1)
+        assert spark.made[3].is_active
+    assert spark.resting[3] == ["f11"]
+    assert spark.begun["f3"] == 4
+    assert "f3" in spark.running
 
 
 def test_a_task_that_fails_among_others_is_told_and_rests(tmp_path: Path) -> None:
