@@ -10,9 +10,12 @@ import os
 import tempfile
 from pathlib import Path
 
-from reconciler.embedded.jars import KAFKA, KAFKA_VERSION, KNOWN, fetch_jars
+from reconciler.embedded.jars import KAFKA, KAFKA_VERSION, KNOWN, MIRROR_MAKER_VERSION, fetch_jars
 
-_SAYS = "# SHA-256 of every jar of Kafka {}, for demo, tests and bench. Made by `python -m release jars`.\n"
+_SAYS = """\
+# SHA-256 of every jar of Kafka {} and MirrorMaker 2 {}, for demo, tests and bench.
+# Made by `python -m release jars`.
+"""
 
 
 def make() -> None:
@@ -26,4 +29,4 @@ def make() -> None:
         fetched = [path for what in KAFKA for path in fetch_jars(what, KAFKA[what], None).iterdir()]
         sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in fetched}
     text = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
-    Path(KNOWN).write_text(_SAYS.format(KAFKA_VERSION) + text, encoding="utf-8")
+    Path(KNOWN).write_text(_SAYS.format(KAFKA_VERSION, MIRROR_MAKER_VERSION) + text, encoding="utf-8")

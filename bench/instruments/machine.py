@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 import reconciler
-from reconciler.embedded.jars import KAFKA_VERSION, java_executable
+from reconciler.embedded.jars import KAFKA_VERSION, MIRROR_MAKER_VERSION, java_executable
 
 
 def facts() -> dict[str, str]:
@@ -21,7 +21,8 @@ def facts() -> dict[str, str]:
         "processors": f"{os.cpu_count()} ({_processor()})",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
-        "Kafka and MirrorMaker 2": KAFKA_VERSION,
+        "Kafka": KAFKA_VERSION,
+        "MirrorMaker 2": MIRROR_MAKER_VERSION,
         "Java": _java(),
         "Python": platform.python_version(),
         "PySpark": version("pyspark"),

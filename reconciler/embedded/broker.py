@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reconciler.embedded.jars import class_path, fetch_kafka, java_executable
 from reconciler.embedded.launch import start_child
-from reconciler.embedded.settings import bootstrap_checkpoint, format_storage, formatted_cluster_id, logging_properties
+from reconciler.embedded.settings import format_storage, formatted_cluster_id, logging_properties, storage_form
 from reconciler.model.base.errors import EnvironmentFault, Problem
 
 TAIL_LINES = 20
@@ -24,11 +24,13 @@ class Broker:
     Attributes:
         node_id: the node's id in its cluster.
         folder: the node's folder, kept across restarts.
+        jars: the folder with Kafka's jars; None for those of `KAFKA_VERSION`.
     """
 
-    def __init__(self, node_id: int, folder: Path) -> None:
+    def __init__(self, node_id: int, folder: Path, jars: Path | None = None) -> None:
         self.node_id = node_id
         self.folder = folder
+        self.jars = jars
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
 
@@ -69,8 +71,8 @@ class Broker:
         Raises:
             EnvironmentFault: AB301 without Java, AB302 without jars, AB303 when the storage cannot be formatted.
         """
-        java, jars = java_executable(), fetch_kafka()
-        format_storage(self.data, self.node_id, cluster_id, bootstrap_checkpoint(java, jars))
+        java, jars = java_executable(), self.jars or fetch_kafka()
+        format_storage(self.data, self.node_id, cluster_id, storage_form(java, jars))
         self._log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
         command = [str(java), *jvm, logging, "-cp", class_path(jars), "kafka.Kafka"]

@@ -56,7 +56,8 @@ class EmbeddedCluster:
         self.options = options or ClusterOptions()
         self.folder = folder or Path(tempfile.mkdtemp(prefix="anabranch-")) / name
         self._temporary = self.folder.parent if folder is None and not keep else None
-        self._brokers = {node: Broker(node, self.folder / f"node-{node}") for node in range(1, self.options.nodes + 1)}
+        nodes, jars = range(1, self.options.nodes + 1), self.options.jars
+        self._brokers = {node: Broker(node, self.folder / f"node-{node}", jars) for node in nodes}
         self.cluster_id = self._formatted_for() or kafka_uuid()
         self._is_new = True
         self._has_passwords = False

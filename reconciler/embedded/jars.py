@@ -25,7 +25,9 @@ from pathlib import Path
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
 
-KAFKA_VERSION = "4.3.1"
+KAFKA_VERSION = "4.4.0"
+MIRROR_MAKER_VERSION = "4.3.1"
+"""The newest MirrorMaker 2 that Apache has published to Maven Central; it takes clients of its own version."""
 OLDEST_JAVA = 17
 FETCH_SECONDS = 900
 TAIL_LINES = 15
@@ -48,17 +50,19 @@ class Coordinate:
 
 # Kafka logs through SLF4J 1.7 and depends on no binding: without these a log stays empty. Named one by one, since Ivy
 # takes the test libraries of log4j for dependencies.
-LOGGING = tuple(
-    Coordinate("org.apache.logging.log4j", artifact, "2.25.4", transitive=False)
-    for artifact in ("log4j-slf4j-impl", "log4j-core", "log4j-api")
-)
+def logging_of(version: str) -> tuple[Coordinate, ...]:
+    """Return what Kafka logs by; `version` is that of log4j which this version of Kafka brings along, if it does."""
+    artifacts = ("log4j-slf4j-impl", "log4j-core", "log4j-api")
+    return tuple(Coordinate("org.apache.logging.log4j", one, version, transitive=False) for one in artifacts)
+
+
 KAFKA = {
-    folder: (Coordinate("org.apache.kafka", artifact, KAFKA_VERSION), *LOGGING)
-    for folder, artifact in (
-        ("kafka", "kafka_2.13"),
-        ("connect-mirror", "connect-mirror"),
-        ("connect-mirror-client", "connect-mirror-client"),
-        ("kafka-tools", "kafka-tools"),
+    folder: (Coordinate("org.apache.kafka", artifact, version), *logging_of(log4j))
+    for folder, artifact, version, log4j in (
+        ("kafka", "kafka_2.13", KAFKA_VERSION, "2.25.5"),
+        ("connect-mirror", "connect-mirror", MIRROR_MAKER_VERSION, "2.25.4"),
+        ("connect-mirror-client", "connect-mirror-client", MIRROR_MAKER_VERSION, "2.25.4"),
+        ("kafka-tools", "kafka-tools", KAFKA_VERSION, "2.25.5"),
     )
 }
 """What is fetched of Kafka: a broker's jars, MirrorMaker 2's, those of its client, and Kafka's own tools."""
@@ -104,12 +108,17 @@ def fetch_kafka(what: str = "kafka") -> Path:
     Raises:
         EnvironmentFault: AB301 without Java, AB302 when the fetch fails or brings another jar than is known.
     """
-    return fetch_jars(f"{what}-{KAFKA_VERSION}", KAFKA[what], known_jars())
+    return fetch_jars(_folder_name(what), KAFKA[what], known_jars())
 
 
 def is_fetched(what: str = "kafka") -> bool:
     """Return whether jars of Kafka are there already; `what` is a key of `KAFKA`."""
-    return (cache_folder() / f"{what}-{KAFKA_VERSION}").is_dir()
+    return (cache_folder() / _folder_name(what)).is_dir()
+
+
+def version_of(what: str = "kafka") -> str:
+    """Return the version of Kafka that is fetched; `what` is a key of `KAFKA`."""
+    return KAFKA[what][0].version
 
 
 def fetched_bytes() -> int:
@@ -166,6 +175,10 @@ def fetch_jars(folder_name: str, coordinates: Sequence[Coordinate], known: Mappi
 def class_path(folder: Path) -> str:
     """Return the Java class path that holds every jar of a fetched folder."""
     return str(folder / "*")
+
+
+def _folder_name(what: str) -> str:
+    return f"{what}-{version_of(what)}"
 
 
 def _fetch_one(java: Path, coordinate: Coordinate, into: Path) -> None:

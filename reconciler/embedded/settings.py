@@ -7,7 +7,9 @@ broker.
 from __future__ import annotations
 
 import base64
+import contextlib
 import re
+import shutil
 import subprocess
 import tempfile
 import uuid
@@ -83,6 +85,7 @@ class ClusterOptions:
         listen: the address at which the nodes listen for clients.
         told: the address in their advertised listeners, where a relay stands between; by default that of `listen`.
         jvm: options of the Java virtual machine.
+        jars: the folder with the jars of another version of Kafka, 3.7 or newer; by default those of `KAFKA_VERSION`.
         start_seconds: how long the start may take.
         stop_seconds: how long an orderly stop may take before SIGKILL.
     """
@@ -98,6 +101,7 @@ class ClusterOptions:
     listen: str = HOST
     told: str = ""
     jvm: Sequence[str] = QUICK_JVM
+    jars: Path | None = None
     start_seconds: float = 90.0
     stop_seconds: float = 20.0
 
@@ -210,20 +214,19 @@ def logging_properties() -> str:
     return _LOGGING
 
 
-def format_storage(data: Path, node_id: int, cluster_id: str, checkpoint: bytes) -> None:
+def format_storage(data: Path, node_id: int, cluster_id: str, form: Path) -> None:
     """Format a node's data folder as `kafka-storage.sh format` does, unless it is formatted already.
 
     Args:
         data: the folder to format.
         node_id: the node it belongs to.
         cluster_id: the cluster it belongs to.
-        checkpoint: what `bootstrap_checkpoint` returned.
+        form: what `storage_form` returned.
     """
     meta = data / "meta.properties"
     if meta.exists():
         return
-    data.mkdir(parents=True, exist_ok=True)
-    (data / "bootstrap.checkpoint").write_bytes(checkpoint)
+    shutil.copytree(form, data, dirs_exist_ok=True)
     meta.write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={kafka_uuid()}\n")
 
 
@@ -236,18 +239,18 @@ def formatted_cluster_id(data: Path) -> str | None:
     return pairs.get("cluster.id")
 
 
-def bootstrap_checkpoint(java: Path, jars: Path) -> bytes:
-    """Return the metadata that a newly formatted node starts with, as Kafka's own storage tool writes it.
+def storage_form(java: Path, jars: Path) -> Path:
+    """Return a folder with the files of a newly formatted node, as Kafka's own storage tool writes them.
 
-    It names the feature levels of the Kafka version and nothing of a node or cluster, so one run of the tool (a whole
+    They name the feature levels of the Kafka version and nothing of a node or cluster, so one run of the tool (a whole
     virtual machine start) serves every node of every cluster; the result is kept beside the jars.
 
     Raises:
         EnvironmentFault: AB303, the tool failed.
     """
-    kept = jars / "bootstrap.checkpoint"
+    kept = jars / "formatted"
     if kept.exists():
-        return kept.read_bytes()
+        return kept
     # Beside the jars, so that the rename that publishes the result stays within one file system.
     with tempfile.TemporaryDirectory(dir=jars) as scratch:
         data, config = Path(scratch) / "data", Path(scratch) / "server.properties"
@@ -255,13 +258,16 @@ def bootstrap_checkpoint(java: Path, jars: Path) -> bytes:
         command = [str(java), *QUICK_JVM, "-cp", class_path(jars), "kafka.tools.StorageTool"]
         command += ["format", "--cluster-id", kafka_uuid(), "--config", str(config)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        made = data / "bootstrap.checkpoint"
-        if done.returncode != 0 or not made.exists():
+        (data / "meta.properties").unlink(missing_ok=True)
+        # Before 4.4 the file lay in the folder itself (KIP-1170).
+        if done.returncode != 0 or not any(data.rglob("*.checkpoint")):
             message = f"Kafka's storage tool ended with {done.returncode}; its output is below"
             problem = Problem("AB303", str(jars), message, f"remove {jars} to fetch Kafka again")
             raise EnvironmentFault(problem, done.stdout.splitlines())
-        made.replace(kept)
-    return kept.read_bytes()
+        # Another process may have been quicker.
+        with contextlib.suppress(OSError):
+            data.rename(kept)
+    return kept
 
 
 def kafka_uuid() -> str:

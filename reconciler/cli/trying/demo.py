@@ -94,7 +94,7 @@ def fetch(console: Terminal, what: str = "kafka") -> None:
 
     if jars.is_fetched(what):
         return
-    about = f"fetching Kafka {jars.KAFKA_VERSION} (about {_KAFKA_MB} MB, once)"
+    about = f"fetching Kafka {jars.version_of(what)} (about {_KAFKA_MB} MB, once)"
     if not console.is_terminal:
         console.print(f"  {about}")
     before = jars.fetched_bytes()

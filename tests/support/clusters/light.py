@@ -41,7 +41,8 @@ def _configure_silent(self: Broker, properties: str) -> None:
 
 
 def _start_archived(self: Broker, cluster_id: str, jvm: tuple[str, ...]) -> None:
-    _start(self, cluster_id, (*jvm, f"-XX:SharedArchiveFile={_archive()}") if jvm == QUICK_JVM else jvm)
+    is_usual = jvm == QUICK_JVM and self.jars is None
+    _start(self, cluster_id, (*jvm, f"-XX:SharedArchiveFile={_archive()}") if is_usual else jvm)
 
 
 @functools.cache

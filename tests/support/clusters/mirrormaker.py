@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.competitors.base import end
 from bench.competitors.mm2 import fetch_mirror_maker
 from reconciler.embedded import EmbeddedCluster
-from reconciler.embedded.jars import LOGGING, Coordinate, class_path, fetch_jars, java_executable
+from reconciler.embedded.jars import Coordinate, class_path, fetch_jars, java_executable, logging_of
 from reconciler.embedded.launch import start_child
 from reconciler.embedded.settings import QUICK_JVM, logging_properties
 
@@ -93,7 +93,7 @@ def mirrormaker1(
 
 def _of_former(artifact: str) -> Path:
     """Return the folder with the jars of Kafka's former version."""
-    wanted = (Coordinate("org.apache.kafka", artifact, FORMER), *LOGGING)
+    wanted = (Coordinate("org.apache.kafka", artifact, FORMER), *logging_of("2.25.4"))
     return fetch_jars(f"{artifact}-{FORMER}", wanted, None)
 
 

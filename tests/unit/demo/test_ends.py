@@ -71,12 +71,12 @@ def test_fetching_is_told_with_its_bytes(monkeypatch: pytest.MonkeyPatch, tmp_pa
         while "3 MB" not in drawn.getvalue():
             assert time.monotonic() < deadline, drawn.getvalue()
             time.sleep(0.01)
-        (tmp_path / f"kafka-{jars.KAFKA_VERSION}").mkdir()
+        (tmp_path / f"kafka-{jars.version_of()}").mkdir()
         return tmp_path
 
     monkeypatch.setattr(jars, "fetch_kafka", fetch)
     demo.fetch(stdout_console())
-    assert f"fetching Kafka {jars.KAFKA_VERSION} (about 90 MB, once): 3 MB" in drawn.getvalue()
+    assert f"fetching Kafka {jars.version_of()} (about 90 MB, once): 3 MB" in drawn.getvalue()
     drawn.truncate(0)
     monkeypatch.setattr(jars, "fetch_kafka", lambda _what: pytest.fail("it is there"))
     demo.fetch(stdout_console())

@@ -115,9 +115,13 @@ def test_cluster_without_nodes_is_refused() -> None:
 def test_formatted_folder_keeps_its_cluster(tmp_path: Path) -> None:
     assert formatted_cluster_id(tmp_path) is None
     first, second = kafka_uuid(), kafka_uuid()
-    format_storage(tmp_path, 1, first, b"checkpoint")
-    format_storage(tmp_path, 1, second, b"checkpoint")
-    assert formatted_cluster_id(tmp_path) == first != second
+    form, data = tmp_path / "form", tmp_path / "data"
+    (form / "__cluster_metadata-0").mkdir(parents=True)
+    (form / "__cluster_metadata-0" / "0.checkpoint").write_bytes(b"levels")
+    format_storage(data, 1, first, form)
+    format_storage(data, 1, second, form)
+    assert formatted_cluster_id(data) == first != second
+    assert (data / "__cluster_metadata-0" / "0.checkpoint").read_bytes() == b"levels"
 
 
 def test_ids_have_kafkas_form() -> None:
