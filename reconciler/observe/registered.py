@@ -1,7 +1,7 @@
-"""Which brokers a cluster has, and how many replicas it gives topics, asked without writing anything.
+"""What a cluster shows in Kafka's protocol and in no client's interface, asked without writing anything.
 
-Called by `observe`: a metadata response names only brokers that are up, and the default that a broker's setting shows
-may differ from that of the active controller.
+Called by `observe`: a metadata response names only brokers that are up, the default that a broker's setting shows may
+differ from that of the active controller, and clients do not return which features are in force.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from reconciler.model.acls.hosts import RANGES_SINCE
 from reconciler.model.declared.cluster import Cluster
+from reconciler.state.confluent.faults import unreachable
 from reconciler.wire import BrokerError, ConnectionLost, Loop, Wire
 from reconciler.wire.requests.describe_cluster import default_replicas, registered_brokers
+from reconciler.wire.requests.features import metadata_version
 
 Answer = TypeVar("Answer")
 
@@ -38,6 +41,19 @@ def default_in(cluster: Cluster, topic: str) -> int | None:
         EnvironmentFault: what `Wire` raises: a secret cannot be resolved, or the like.
     """
     return _asked(cluster, lambda wire: default_replicas(wire, topic))
+
+
+def takes_ranges(cluster: Cluster) -> bool:
+    """Return whether an ACL may be about a range of addresses in a cluster.
+
+    Raises:
+        Unreachable: AB310, it does not show that: whether an ACL about a range denies something must not be guessed.
+        EnvironmentFault: what `Wire` raises: a secret cannot be resolved, or the like.
+    """
+    level = _asked(cluster, metadata_version)
+    if level is None:
+        raise unreachable(cluster, "it shows ACLs about ranges of addresses, and not its metadata.version")
+    return level >= RANGES_SINCE
 
 
 def _asked(cluster: Cluster, question: Callable[[Wire], Awaitable[Answer | None]]) -> Answer | None:

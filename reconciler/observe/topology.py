@@ -34,6 +34,7 @@ from reconciler.model.planning.observed import (
 from reconciler.model.recorded.declaration import DESTROYED
 from reconciler.model.recorded.failed_flows import needless_sources
 from reconciler.observe.access import observe_access
+from reconciler.observe.acls import names_ranges, with_bindings, with_ranges
 from reconciler.observe.brokers import brokers_of, default_replicas, fewest_replicas, most_replicas
 from reconciler.observe.connection import Configs, Connection, operations_of
 from reconciler.observe.remembered import with_remembered
@@ -83,7 +84,7 @@ def observe(
             seen = _with_journals(seen, clusters[alias], connections[alias], topology)
         is_granted = alias in targets and (clusters[alias].replicator or seen.acls.owned_by(topology.name))
         if is_granted or any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
-            seen = _with_bindings(seen, connections[alias])
+            seen = with_bindings(seen, connections[alias])
         if any(flow.source == alias and flow.groups.names_some for flow in flows):
             seen = replace(seen, groups=connections[alias].consumer_groups())
         into = [flow for flow in flows if flow.target == alias]
@@ -92,7 +93,7 @@ def observe(
         seen = _with_answers(seen, clusters[alias], connections[alias], into, (touched[alias], ours))
         return replace(seen, access=observe_access(connections[alias], seen.topic_keys, topology.name, into))
 
-    observed = _of_each(clusters, look)
+    observed = _with_ranges(_of_each(clusters, look), clusters)
     originals: dict[str, set[str]] = {alias: set() for alias in aliases}
     copies: dict[str, set[str]] = {alias: set() for alias in aliases}
     answering = [flow for flow in flows if flow.source in connections]
@@ -171,7 +172,7 @@ def observe_owned(
         follows = any(flow.acls for flow in topology.flows_into((alias,)))
         if not (records or follows or cluster.replicator):
             return seen
-        seen = _with_bindings(seen, connection)
+        seen = with_bindings(seen, connection)
         if records and seen.acls.sight == "hidden":
             raise EnvironmentFault(faults.refused(cluster, "DESCRIBE", "the cluster, which shows ACLs"))
         return seen
@@ -192,11 +193,11 @@ def _on_record(seen: ObservedCluster | None) -> Collection[str]:
     return () if seen is None else seen.failed_over
 
 
-def _with_bindings(seen: ObservedCluster, connection: Connection) -> ObservedCluster:
-    """Add the ACLs of a cluster."""
-    sight, bindings = connection.bindings()
-    is_open = sight in ("seen", "unsure") and connection.may_be_open()
-    return replace(seen, acls=replace(seen.acls, sight=sight, bindings=bindings, may_be_open=is_open))
+def _with_ranges(observed: dict[str, ObservedCluster], clusters: Mapping[str, Cluster]) -> dict[str, ObservedCluster]:
+    """Add which clusters take ranges of addresses, where some ACL is about one."""
+    if not names_ranges(observed.values()):
+        return observed
+    return _of_each(observed, lambda alias: with_ranges(observed[alias], clusters[alias]))
 
 
 def _with_bounds(

@@ -2,7 +2,7 @@
 
 A model of `StandardAuthorizer` (KRaft; `AclAuthorizer` decides alike) without super users, which ACLs do not name:
 patterns are literal, prefixed (KIP-290), or `*` for every resource of a kind; a principal is matched as it is written,
-and `User:*` matches each; so is a host, and `*` matches each. DENY wins over ALLOW, whichever pattern is longer. ALLOW
+and `User:*` matches each; hosts are as `hosts` has it. DENY wins over ALLOW, whichever pattern is longer. ALLOW
 of some operations gives a lesser one (`IMPLIED`); DENY denies the operation that it names, and nothing besides. `plan`
 goes by it, and tests hold it against brokers.
 """
@@ -13,13 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from reconciler.model.acls.binding import Binding
+from reconciler.model.acls.hosts import contains, is_range, matches, meet
 from reconciler.model.acls.requirements import ALL, IMPLIED, ResourceKind, ResourcePattern
 
 EVERYBODY = "User:*"
 """Matches every principal, of whichever type (`AuthorizerData.WILDCARD_PRINCIPAL`)."""
-
-ANYWHERE = "*"
-"""Matches every host."""
 
 EVERY_OPERATION = "ALL"
 
@@ -30,10 +28,14 @@ class Authorizer:
     Args:
         bindings: the ACLs.
         open_without_acls: the brokers' `allow.everyone.if.no.acl.found`: whether what no ACL is about is open to all.
+        takes_ranges: whether ACLs may be about a range of addresses; where not, those that are match no client.
     """
 
-    def __init__(self, bindings: Iterable[Binding], open_without_acls: bool = False) -> None:
+    def __init__(
+        self, bindings: Iterable[Binding], open_without_acls: bool = False, takes_ranges: bool = False
+    ) -> None:
         self._open = open_without_acls
+        self._takes_ranges = takes_ranges
         self._found: dict[tuple[ResourceKind, ResourcePattern], list[Binding]] = defaultdict(list)
         for one in sorted(bindings):
             self._found[one.kind, one.pattern].append(one)
@@ -44,6 +46,10 @@ class Authorizer:
         patterns = [ALL, ResourcePattern(name)] if name != ALL.name else [ALL]
         patterns += [ResourcePattern(name[:length], prefixed=True) for length in self._lengths if length <= len(name)]
         return tuple(one for pattern in patterns for one in self._found.get((kind, pattern), ()))
+
+    def is_idle(self, one: Binding) -> bool:
+        """Return whether an ACL matches no client, as it is about a range that is none to this cluster."""
+        return is_range(one.host) and not self._takes_ranges
 
     def allows(self, principal: str, operation: str, name: str, host: str, kind: ResourceKind = "topic") -> bool:
         """Return whether a principal may do something with a resource.
@@ -58,14 +64,18 @@ class Authorizer:
         found = self.about(name, kind)
         if not found:
             return self._open
-        mine = [one for one in found if one.principal in (principal, EVERYBODY) and one.host in (host, ANYWHERE)]
+        mine = [
+            one
+            for one in found
+            if one.principal in (principal, EVERYBODY) and matches(one.host, host) and not self.is_idle(one)
+        ]
         if any(one.permission == "DENY" and denies(one.operation, operation) for one in mine):
             return False
         return any(one.permission == "ALLOW" and gives(one.operation, operation) for one in mine)
 
     def allows_all_of(self, allowed: Binding, name: str) -> bool:
         """Return whether a resource allows all that an ALLOW binding grants, to all its principals, from all hosts."""
-        about = self.about(name, allowed.kind)
+        about = [one for one in self.about(name, allowed.kind) if not self.is_idle(one)]
         who = (allowed.principal, EVERYBODY)
         denied = any(
             one.permission == "DENY"
@@ -88,7 +98,7 @@ def covers(about: Iterable[Binding], allowed: Binding, operation: str) -> bool:
     return any(
         one.permission == "ALLOW"
         and one.principal in (allowed.principal, EVERYBODY)
-        and one.host in (allowed.host, ANYWHERE)
+        and contains(one.host, allowed.host)
         and gives(one.operation, operation)
         for one in about
     )
@@ -102,10 +112,3 @@ def gives(granted: str, operation: str) -> bool:
 def denies(denied: str, operation: str) -> bool:
     """Return whether a DENY of one operation denies another; what an ALLOW of it would give, it leaves."""
     return denied in (operation, EVERY_OPERATION)
-
-
-def meet(host: str, other: str) -> str | None:
-    """Return the hosts that both match; None where there are none."""
-    if ANYWHERE in (host, other):
-        return other if host == ANYWHERE else host
-    return host if host == other else None

@@ -130,12 +130,14 @@ class ObservedBindings:
         owned: what applies of any topology have granted there, whether it stands or not.
         may_be_open: whether brokers have `allow.everyone.if.no.acl.found` set, so that topics without any ACL may be
             open to every principal; the value of the setting itself cannot be read.
+        takes_ranges: whether an ACL may be about a range of addresses there; it is asked only where some ACL is.
     """
 
     sight: Sight = "unasked"
     bindings: frozenset[Binding] = frozenset()
     owned: tuple[OwnedBinding, ...] = ()
     may_be_open: bool = False
+    takes_ranges: bool = False
 
     def owned_by(self, topology: str) -> tuple[OwnedBinding, ...]:
         """Return what applies of one topology have granted."""
@@ -156,6 +158,7 @@ class ObservedBindings:
             "bindings": _listed(self.bindings),
             "owned": [asdict(one) for one in self.owned],
             "may_be_open": self.may_be_open,
+            "takes_ranges": self.takes_ranges,
         }
 
     @classmethod
@@ -168,7 +171,7 @@ class ObservedBindings:
         """
         bindings = frozenset(Binding.from_json(one) for one in data["bindings"])
         owned = tuple(OwnedBinding.from_json(one) for one in data["owned"])
-        return cls(data["sight"], bindings, owned, data.get("may_be_open", False))
+        return cls(data["sight"], bindings, owned, data.get("may_be_open", False), data.get("takes_ranges", False))
 
 
 def _listed(bindings: Iterable[Binding]) -> list[dict[str, Any]]:

@@ -183,7 +183,8 @@ class _Following:
     def _has(self, one: Binding, source: str, topic: str) -> bool:
         """Return whether an original allows what an ACL allows on its copy, everywhere; a DENY is never too much."""
         if source not in self._authorizers:
-            self._authorizers[source] = Authorizer(self._observed[source].acls.bindings)
+            acls = self._observed[source].acls
+            self._authorizers[source] = Authorizer(acls.bindings, takes_ranges=acls.takes_ranges)
         return one.permission == "DENY" or self._authorizers[source].allows_all_of(one, topic)
 
 

@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.model.acls.authorizer import ANYWHERE, EVERY_OPERATION, EVERYBODY, Authorizer, covers, denies, meet
+from reconciler.model.acls.authorizer import EVERY_OPERATION, EVERYBODY, Authorizer, covers, denies
 from reconciler.model.acls.binding import Binding, Permission
+from reconciler.model.acls.hosts import contains, is_range, meet
 from reconciler.model.acls.requirements import IMPLIED, ResourcePattern
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Notice
@@ -30,6 +31,9 @@ _NOT_DENIED = "User:* is denied, and so would be the replicator at the target: w
 _REFUSED = "User:* is denied it on originals of {}"
 _REFUSED_PARTLY = "User:* is denied a part of it on originals of {}, which cannot be denied at the target"
 _NOT_OF_ALL = "{} hold other originals as well, which do not allow it"
+_IDLE = "a range of addresses matches no client at their cluster, whose metadata.version is below 4.4"
+_NO_RANGES = "it is about a range of addresses, which the target takes as of metadata.version 4.4"
+_UNDENIABLE = "a part of it is denied to a range of addresses, which the target takes as of metadata.version 4.4"
 _OURS = "it is about the principal that replicates at the target"
 _CLOSED = "a flow that fills {} has acls: false"
 
@@ -46,6 +50,20 @@ class _Barred(NamedTuple):
 
     operation: str
     host: str
+
+
+class _Copy(NamedTuple):
+    """What counts of a copy for its rules.
+
+    Attributes:
+        operations: that follow.
+        ours: principals that replicate at the target.
+        takes_ranges: whether an ACL may be about a range of addresses at the target.
+    """
+
+    operations: Sequence[str]
+    ours: Collection[str]
+    takes_ranges: bool
 
 
 Leave = Callable[[Binding, str], None]
@@ -89,7 +107,8 @@ def followed(topology: Topology, observed: Observed, chosen: Collection[Choice],
         known = [filler for filler in fillers if is_seen(filler, observed)]
         for filler in known:
             if filler.source not in authorizers:
-                authorizers[filler.source] = Authorizer(observed[filler.source].acls.bindings)
+                acls = observed[filler.source].acls
+                authorizers[filler.source] = Authorizer(acls.bindings, takes_ranges=acls.takes_ranges)
         name = name_of(fillers)
 
         def leave(one: Binding, why: str, name: str = name, copy: str = copy) -> None:
@@ -101,7 +120,13 @@ def followed(topology: Topology, observed: Observed, chosen: Collection[Choice],
             for one in (one for acls in about for one in acls):
                 leave(one, _CLOSED)
         elif len(known) == len(fillers):
-            rules = _rules(about, _operations(fillers), ours, leave)
+            in_force = []
+            for filler, bound in zip(known, about, strict=True):
+                idle = [one for one in bound if authorizers[filler.source].is_idle(one)]
+                for one in idle:
+                    leave(one, _IDLE)
+                in_force.append([one for one in bound if one not in idle])
+            rules = _rules(in_force, _Copy(_operations(fillers), ours, observed[alias].acls.takes_ranges), leave)
             if not rules and all(about):
                 bare.append(copy)
             for rule in rules:
@@ -135,17 +160,15 @@ def _operations(fillers: Fillers) -> tuple[str, ...]:
     return (*READING, _WRITING) if is_over else READING
 
 
-def _rules(
-    about: Sequence[Sequence[Binding]], operations: Sequence[str], ours: Collection[str], leave: Leave
-) -> set[_Rule]:
+def _rules(about: Sequence[Sequence[Binding]], copy: _Copy, leave: Leave) -> set[_Rule]:
     """Return the rules of a copy.
 
     Args:
         about: the ACLs about each of its originals.
-        operations: that follow.
-        ours: principals that replicate at the target.
+        copy: what counts of it.
         leave: called for what is not followed.
     """
+    operations = copy.operations
     barred = {
         _Barred(operation, one.host)
         for acls in about
@@ -154,13 +177,22 @@ def _rules(
         for operation in operations
         if denies(one.operation, operation)
     }
+    undeniable = [
+        one
+        for acls in about
+        for one in acls
+        if one.permission == "DENY" and is_range(one.host) and not copy.takes_ranges
+    ]
     found: set[_Rule] = set()
     for acls in about:
         others = [other for other in about if other is not acls]
         for one in acls:
             meant = [operation for operation in operations if denies(one.operation, operation)]
-            if one.principal in ours:
+            if one.principal in copy.ours:
                 leave(one, _OURS)
+                continue
+            if meant and is_range(one.host) and not copy.takes_ranges:
+                leave(one, _NO_RANGES)
                 continue
             if meant != [one.operation]:
                 leave(one, _READ_WRITE if _WRITING in operations else _READ_ONLY)
@@ -171,23 +203,35 @@ def _rules(
             elif one.permission == "ALLOW":
                 # READ implies DESCRIBE.
                 for operation in meant if one.operation != EVERY_OPERATION else [o for o in meant if o != "DESCRIBE"]:
-                    found |= _allowed(one, operation, barred, others, leave)
+                    found |= _allowed(one, operation, _Against(barred, others, undeniable), leave)
     return found
 
 
-def _allowed(
-    one: Binding, operation: str, barred: Collection[_Barred], others: Sequence[Sequence[Binding]], leave: Leave
-) -> set[_Rule]:
+class _Against(NamedTuple):
+    """What may stand against that an ALLOW is followed.
+
+    Attributes:
+        barred: what `User:*` is denied on originals of the copy.
+        others: the ACLs about each of its other originals.
+        undeniable: ACLs that deny something on originals, and cannot be created at the target.
+    """
+
+    barred: Collection[_Barred]
+    others: Sequence[Sequence[Binding]]
+    undeniable: Collection[Binding]
+
+
+def _allowed(one: Binding, operation: str, against: _Against, leave: Leave) -> set[_Rule]:
     """Return the rules by which an ALLOW is followed for an operation, or for the lesser one that it gives."""
     for tried in (operation, IMPLIED.get(operation)):
         if tried is None:
             break
-        why = _against(one, tried, barred, others)
+        why = _against(one, tried, against)
         if why is None:
             given = (tried, IMPLIED.get(tried))
             denied = {
                 _Rule(one.principal, bar.operation, "DENY", host)
-                for bar in barred
+                for bar in against.barred
                 if bar.operation in given and (host := meet(one.host, bar.host)) is not None
             }
             return {_Rule(one.principal, tried, "ALLOW", one.host), *denied}
@@ -195,17 +239,21 @@ def _allowed(
     return set()
 
 
-def _against(
-    one: Binding, operation: str, barred: Collection[_Barred], others: Sequence[Sequence[Binding]]
-) -> str | None:
+def _against(one: Binding, operation: str, against: _Against) -> str | None:
     """Return why an ALLOW is not followed for an operation; None where it is."""
-    if not all(covers(acls, one, operation) for acls in others):
+    barred = against.barred
+    given = (operation, IMPLIED.get(operation))
+    if not all(covers(acls, one, operation) for acls in against.others):
         return _NOT_OF_ALL
-    if any(bar.operation == operation and bar.host in (ANYWHERE, one.host) for bar in barred):
+    if any(bar.operation == operation and contains(bar.host, one.host) for bar in barred):
         return _REFUSED
-    if one.principal == EVERYBODY:
-        given = (operation, IMPLIED.get(operation))
-        # A DENY of `User:*` from some hosts cannot be put into DENYs of the allowed principals.
-        if any(bar.operation in given and meet(one.host, bar.host) is not None for bar in barred):
-            return _REFUSED_PARTLY
-    return None
+    if any(
+        (EVERYBODY in (one.principal, bound.principal) or one.principal == bound.principal)
+        and any(lesser is not None and denies(bound.operation, lesser) for lesser in given)
+        and meet(one.host, bound.host) is not None
+        for bound in against.undeniable
+    ):
+        return _UNDENIABLE
+    # A DENY of `User:*` from some hosts cannot be put into DENYs of the allowed principals.
+    is_partly = any(bar.operation in given and meet(one.host, bar.host) is not None for bar in barred)
+    return _REFUSED_PARTLY if one.principal == EVERYBODY and is_partly else None

@@ -23,7 +23,7 @@ from kafka.protocol.consumer.group import (
     SyncGroupRequest,
 )
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer.produce import ProduceRequest
 from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
@@ -37,6 +37,7 @@ from kafka.protocol.producer.transaction import (
 __all__ = [
     "AddOffsetsToTxnRequest",
     "AddPartitionsToTxnRequest",
+    "ApiVersionsRequest",
     "CreateTopicsRequest",
     "DeleteRecordsRequest",
     "DescribeClusterRequest",

@@ -31,7 +31,20 @@ OURS = "User:mirror"
 PEOPLE = ("User:alice", "User:bob", "User:ANONYMOUS", "Group:staff")
 PRINCIPALS = (*PEOPLE, "User:*")
 HERE, THERE = "127.0.0.1", "10.1.2.3"
-HOSTS = ("*", HERE, THERE)
+ADDRESSES = (HERE, THERE)
+MATCHING: Mapping[str, Collection[str]] = {
+    "*": ADDRESSES,
+    HERE: (HERE,),
+    THERE: (THERE,),
+    "127.0.0.0/8": (HERE,),
+    "10.1.2.3/32": (THERE,),
+    "10.200.0.0/10": (),
+    "10.9.9.9/8": (THERE,),
+    "0.0.0.0/0": ADDRESSES,
+    "2001:db8::/32": (),
+}
+"""By the host of a rule, which of `ADDRESSES` it matches where brokers take ranges."""
+HOSTS = tuple(MATCHING)
 CHECKED = ("READ", "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE")
 OPERATIONS = (*CHECKED, "READ", "READ", "ALL", "ALL", "ALTER", "ALTER_CONFIGS", "DELETE", "CREATE")
 NAMES = ("pay", "pay.salaries", "pay.slips", "orders", "ord", "users", "a.pay", "x")
@@ -39,7 +52,7 @@ NAMES = ("pay", "pay.salaries", "pay.slips", "orders", "ord", "users", "a.pay", 
 _PERMISSIONS: tuple[Permission, ...] = ("ALLOW", "ALLOW", "ALLOW", "DENY")
 
 Access = int
-"""One bit for each of `PEOPLE`, `HOSTS` but `*`, and `CHECKED`."""
+"""One bit for each of `PEOPLE`, `ADDRESSES` and `CHECKED`."""
 
 _GIVEN = {
     "READ": ("READ", "DESCRIBE"),
@@ -55,23 +68,25 @@ _GIVEN = {
 def bits(principal: str, host: str, operations: tuple[str, ...]) -> Access:
     """Return the bits of all whom a rule is about."""
     found = 0
-    for place, (who, where, what) in enumerate((p, h, o) for p in PEOPLE for h in HOSTS[1:] for o in CHECKED):
-        if principal in (who, "User:*") and host in (where, "*") and what in operations:
+    for place, (who, where, what) in enumerate((p, h, o) for p in PEOPLE for h in ADDRESSES for o in CHECKED):
+        if principal in (who, "User:*") and where in MATCHING[host] and what in operations:
             found |= 1 << place
     return found
 
 
 def said(access: Access) -> list[str]:
     """Return bits in words."""
-    every = [f"{p} {o} from {h}" for p in PEOPLE for h in HOSTS[1:] for o in CHECKED]
+    every = [f"{p} {o} from {h}" for p in PEOPLE for h in ADDRESSES for o in CHECKED]
     return [words for place, words in enumerate(every) if access >> place & 1]
 
 
-def access(bindings: Iterable[Binding], name: str) -> Access:
-    """Return what some ACLs let whom do with a topic."""
+def access(bindings: Iterable[Binding], name: str, takes_ranges: bool) -> Access:
+    """Return what some ACLs let whom do with a topic of a cluster that takes ranges, or does not."""
     allowed = denied = 0
     for one in bindings:
         pattern = one.pattern
+        if "/" in one.host and not takes_ranges:
+            continue
         if one.kind != "topic" or not (
             name.startswith(pattern.name) if pattern.prefixed else pattern.name in (name, ALL.name)
         ):
@@ -129,7 +144,7 @@ def rules(random: Random, count: int, names: Sequence[str] = NAMES) -> Iterator[
         )
         who = random.choice((*PRINCIPALS, PEOPLE[0], PEOPLE[0], OURS))
         permission = random.choice(_PERMISSIONS)
-        host = random.choice(("*", "*", "*", *HOSTS))
+        host = random.choice(HOSTS) if random.random() < 0.3 else "*"
         yield Binding("topic", pattern, who, random.choice(OPERATIONS), permission, host)
     if random.random() < 0.1:
         yield Binding("cluster", ResourcePattern("kafka-cluster"), "User:*", "ALL", "DENY")
@@ -140,7 +155,7 @@ def world(random: Random) -> World:
     sources = {
         alias: replace(
             cluster(alias, *map(topic, random.sample(NAMES, random.randint(2, 5))), internal=False),
-            acls=ObservedBindings("seen", frozenset(rules(random, random.randint(1, 6)))),
+            acls=_seen(frozenset(rules(random, random.randint(1, 6))), random.random() < 0.7),
         )
         for alias in SOURCES
     }
@@ -150,7 +165,7 @@ def world(random: Random) -> World:
     target = cluster(TARGET, *others)
     topologies = (_topology(random, "one"), _topology(random, "two"))
     found = World(topologies, {}, {**sources, TARGET: target}, people)
-    return found.with_target(replace(target, acls=ObservedBindings("seen", people)))
+    return found.with_target(replace(target, acls=_seen(people, random.random() < 0.7)))
 
 
 def with_former_grants(random: Random, one: World) -> World:
@@ -174,11 +189,12 @@ def moved_on(random: Random, one: World) -> World:
     for alias in SOURCES:
         source = clusters[alias]
         kept = {binding for binding in sorted(source.acls.bindings) if random.random() < 0.6}
-        sight = "hidden" if random.random() < 0.1 else "seen"
+        is_hidden = random.random() < 0.1
         acls = frozenset(kept) | frozenset(rules(random, random.randint(0, 3)))
         topics = {name: source.topics[name] for name in sorted(source.topics) if random.random() < 0.8}
         topics |= {name: topic(name) for name in random.sample(NAMES, 2)}
-        seen = ObservedBindings(sight) if sight == "hidden" else ObservedBindings("seen", acls)  # type: ignore[arg-type]
+        takes_ranges = source.acls.takes_ranges or random.random() < 0.2
+        seen = ObservedBindings("hidden") if is_hidden else _seen(acls, takes_ranges)
         clusters[alias] = replace(source, topics=topics, names=frozenset(topics), acls=seen)
     target = clusters[TARGET]
     mine = topic(random.choice(("a.private", "a.orders.mine", "b.private")))
@@ -234,6 +250,10 @@ def originals(one: World, topology: str, name: str) -> list[tuple[Flow, str]]:
         for flow, said in found
         if said in one.clusters[flow.source].topics or (flow.source, said) == recorded
     ]
+
+
+def _seen(bindings: frozenset[Binding], takes_ranges: bool) -> ObservedBindings:
+    return ObservedBindings("seen", bindings, takes_ranges=takes_ranges)
 
 
 def _topology(random: Random, name: str) -> Topology:

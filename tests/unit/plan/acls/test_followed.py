@@ -48,6 +48,10 @@ def source(*bindings: Binding, topics: Collection[str] = ("pay", "pay.salaries")
     return replace(here, acls=ObservedBindings("seen", frozenset(bindings)))
 
 
+def with_ranges(here: ObservedCluster) -> ObservedCluster:
+    return replace(here, acls=replace(here.acls, takes_ranges=True))
+
+
 def target(*bindings: Binding, owned: Collection[OwnedBinding] = (), topics: Collection[str] = ()) -> ObservedCluster:
     here = cluster(WEST, *(topic(name) for name in topics))
     return replace(here, acls=ObservedBindings("seen", frozenset(bindings), tuple(owned)))
@@ -102,6 +106,66 @@ def test_who_is_allowed_from_one_host_is_allowed_from_there_alone() -> None:
         "+ User:ANONYMOUS READ on topic us-east.pay",
         "+ User:alice READ on topic us-east.pay, from 10.1.2.3",
     ]
+
+
+NET = "10.0.0.0/8"
+
+
+@pytest.mark.parametrize(
+    ("rules", "with_both", "with_source", "with_target"),
+    [
+        ([acl("pay", host=NET)], [f"READ pay, from {NET}"], [], []),
+        (
+            [acl("pay"), deny("pay", host=NET)],
+            [f"DENY READ pay, from {NET}", "READ pay"],
+            ["DESCRIBE pay"],
+            ["READ pay"],
+        ),
+        (
+            [acl("pay"), deny("pay", who="User:alice", host=NET)],
+            [f"DENY READ pay, from {NET}", "READ pay"],
+            ["DESCRIBE pay"],
+            ["READ pay"],
+        ),
+        ([acl("pay"), deny("pay", who="User:bob", host=NET)], None, ["READ pay"], ["READ pay"]),
+        ([acl("pay", host="10.1.2.3"), deny("pay", host=NET)], ["DESCRIBE pay, from 10.1.2.3"], None, None),
+        ([acl("pay", host="11.1.2.3"), deny("pay", host=NET)], ["READ pay, from 11.1.2.3"], None, None),
+        ([acl("pay", host=NET), deny("pay", host="10.9.0.0/8")], [f"DESCRIBE pay, from {NET}"], [], []),
+        (
+            [acl("pay", host=NET), deny("pay", host="10.1.0.0/16")],
+            ["DENY READ pay, from 10.1.0.0/16", f"READ pay, from {NET}"],
+            [],
+            [],
+        ),
+        ([acl("pay", operation="WRITE", host=NET), acl("pay")], ["READ pay"], ["READ pay"], ["READ pay"]),
+    ],
+)
+def test_ranges_of_addresses_are_followed_where_both_clusters_take_them_and_widen_nothing_elsewhere(
+    rules: list[Binding], with_both: list[str] | None, with_source: list[str] | None, with_target: list[str] | None
+) -> None:
+    here, there = source(*rules), target()
+    found = {
+        "both": (with_both, with_ranges(here), with_ranges(there)),
+        "source": (with_source, with_ranges(here), there),
+        "target": (with_target, here, with_ranges(there)),
+    }
+    for which, (expected, one, other) in found.items():
+        short = [
+            step.removeprefix("+ ").replace("User:alice ", "").replace("topic us-east.", "").replace(" on ", " ")
+            for step in changes(topology(), one, other)
+        ]
+        if expected is not None:
+            assert [step for step in short if "User:bob" not in step] == expected, which
+
+
+def test_a_range_that_is_not_followed_is_noted_with_the_version_that_takes_it() -> None:
+    here = source(acl("pay", host=NET), acl("pay"), deny("pay", host=NET))
+    assert "matches no client at their cluster, whose metadata.version is below 4.4" in "".join(
+        notes(plan_of(topology(), here, with_ranges(target())))
+    )
+    told = "".join(notes(plan_of(topology(), with_ranges(here), target())))
+    assert "it is about a range of addresses, which the target takes as of metadata.version 4.4" in told
+    assert "a part of it is denied to a range of addresses, which the target takes as of metadata.version 4.4" in told
 
 
 def test_everybody_is_not_granted_what_everybody_is_denied_from_a_host() -> None:

@@ -18,8 +18,8 @@ from reconciler.plan.acls.followed import _READ_ONLY, _READ_WRITE, followed
 from reconciler.plan.copies.failed_over import opened, resolved
 from reconciler.plan.copies.offsets import choices
 from tests.support.security.acl_worlds import (
+    ADDRESSES,
     CHECKED,
-    HOSTS,
     OURS,
     PEOPLE,
     TARGET,
@@ -58,7 +58,7 @@ def excess(one: World, topology: str) -> dict[str, Access]:
     ours = one.target.acls.bindings - one.granted_by_people - theirs
     found: dict[str, Access] = {}
     for name in one.target.names:
-        if (granted := access(ours, name)) and (beyond := granted & ~_allowed(one, name)):
+        if (granted := access(ours, name, one.target.acls.takes_ranges)) and (beyond := granted & ~_allowed(one, name)):
             found[name] = beyond
     return found
 
@@ -69,14 +69,16 @@ def _allowed(one: World, name: str) -> Access:
         if filled := originals(one, topology, name):
             found = _READING if not all(flow.failed_over for flow, _ in filled) else ~0
             for flow, original in filled:
-                found &= access(one.clusters[flow.source].acls.bindings, original) if flow.acls else 0
+                acls = one.clusters[flow.source].acls
+                found &= access(acls.bindings, original, acls.takes_ranges) if flow.acls else 0
             return found
     return 0
 
 
 def readers(one: World) -> dict[str, Access]:
     """Return, by copy, who may read it."""
-    return {name: access(one.target.acls.bindings, name) & _READS for name in one.target.owned}
+    acls = one.target.acls
+    return {name: access(acls.bindings, name, acls.takes_ranges) & _READS for name in one.target.owned}
 
 
 def singly(plan: Plan, before: ObservedCluster) -> Iterator[tuple[Step, ObservedCluster]]:
@@ -149,11 +151,13 @@ def _check_end(one: World, topology: Topology, moved: Collection[str]) -> None:
         }
         wanted, simple = _READS, True
         for flow, original in filled:
-            at_source = one.clusters[flow.source].acls.bindings
-            wanted &= access(at_source - unfollowed, original)
+            acls = one.clusters[flow.source].acls
+            at_source = acls.bindings
+            wanted &= access(at_source - unfollowed, original, acls.takes_ranges)
             about = Authorizer(at_source).about(original)
             simple &= not any(acl.principal == "User:*" and acl.permission == "DENY" for acl in about)
             simple &= len(filled) == 1
+            simple &= not any("/" in acl.host for acl in about) or (acls.takes_ranges and one.target.acls.takes_ranges)
         lost = wanted & ~readers(one)[name]
         assert not lost, f"{name}: {said(lost)}"
         # Where nothing stands against it, the notes may not say that something does.
@@ -191,13 +195,14 @@ def _go_through(seeds: Iterable[int]) -> None:
 def test_the_model_says_what_the_rules_say() -> None:
     for seed in range(300):
         found = frozenset(rules(Random(seed), 6))
-        model = Authorizer(found)
+        takes_ranges = seed % 2 == 0
+        model = Authorizer(found, takes_ranges=takes_ranges)
         for name in ("pay", "pay.salaries", "orders", "zebra"):
             allowed = [
                 f"{who} {operation} from {host}"
                 for who in PEOPLE
-                for host in HOSTS[1:]
+                for host in ADDRESSES
                 for operation in CHECKED
                 if model.allows(who, operation, name, host)
             ]
-            assert allowed == said(access(found, name)), f"seed {seed}"
+            assert allowed == said(access(found, name, takes_ranges)), f"seed {seed}"
