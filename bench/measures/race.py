@@ -138,11 +138,12 @@ def _clusters(profile: Profile, competitors: Sequence[Competitor]) -> tuple[Embe
         options = replace(options, users={_USER: secrets.token_hex(16)}, mechanisms=("SCRAM-SHA-512",), tls=True)
     # A follower takes part on a node of its own, which is there, and idle, while the others run.
     nodes = max(profile.nodes, FOLLOWER if any(isinstance(one, Follower) for one in competitors) else 1)
-    there = replace(options, nodes=nodes)
+    both = {"source": replace(options, nodes=nodes), "target": options}
     if profile.line:
         # By default the kernel's buffers of a connection hold 100 KiB for Kafka, whatever the line.
-        there = replace(there, listen=NEAR, told=FAR, overrides={**there.overrides, **_LONG_LINE})
-    return EmbeddedCluster("source", there), EmbeddedCluster("target", options)
+        overrides = {**options.overrides, **_LONG_LINE}
+        both[profile.far] = replace(both[profile.far], listen=NEAR, told=FAR, overrides=overrides)
+    return EmbeddedCluster("source", both["source"]), EmbeddedCluster("target", both["target"])
 
 
 def _fill(source: EmbeddedCluster, profile: Profile, say: Callable[[str], None]) -> LogFacts:

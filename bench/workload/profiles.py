@@ -6,6 +6,7 @@ The command line chooses from them. All competitors are tuned in the same way in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from bench.workload.load import Load
 
@@ -23,7 +24,8 @@ class Profile:
         nodes: nodes of each cluster, and replicas of each topic.
         compacted: whether the broker's cleaner has been through the topic: a copy cannot have its offsets then.
         secured: whether clients of both clusters connect with TLS and log in with SCRAM-SHA-512.
-        line: seconds that a packet takes between the source and everybody else, one way.
+        line: seconds that a packet takes between one of the clusters and everybody else, one way.
+        far: which of them.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Profile:
     compacted: bool = False
     secured: bool = False
     line: float = 0.0
+    far: Literal["source", "target"] = "source"
 
     @property
     def has_floor(self) -> bool:
@@ -90,6 +93,13 @@ PROFILES = {
             "records of 250 bytes, lz4, batches of 16 KiB before compression; 100 ms of round trip to the source",
             Load(4_000_000, codec="lz4", batch_bytes=_SMALL_BATCH),
             line=0.05,
+        ),
+        Profile(
+            "far-target",
+            "records of 250 bytes, uncompressed, batches of 16 KiB; 100 ms of round trip to the target",
+            Load(4_000_000, batch_bytes=_SMALL_BATCH),
+            line=0.05,
+            far="target",
         ),
     )
 }

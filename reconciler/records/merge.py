@@ -20,7 +20,7 @@ from reconciler.records.varint import SIGNED, read, signed
 # Batches of more records than this cost more to merge than they cost to send one by one.
 FEW_RECORDS = 16
 # The most bytes of records that are merged at once, decompressed: some milliseconds of work.
-_PLAIN_BYTES = 2**20
+PLAIN_BYTES = 2**20
 _MORE = 0x80
 _BITS = 0x7F
 _TABLE = len(SIGNED)
@@ -88,7 +88,7 @@ def _compressed(run: Sequence[Batch], codec: int) -> tuple[Batch, int]:
         _check_large(batch)
         body = unpack(codec, batch.body)
         size += len(body)
-        if plain and size > _PLAIN_BYTES:
+        if plain and size > PLAIN_BYTES:
             break
         plain.append(batch._replace(attributes=0, crc=NO_CRC, body=bytes(body)))
     if len(plain) == 1:

@@ -1,13 +1,16 @@
 """Reads runs of one-record batches as one batch each, because handling every batch by itself costs too much.
 
-`channel` reads fetch responses with `batches` where small batches are merged. This does in one pass, for plain batches
-only, what `split`, `read_committed`, `reasons` and `merge` do otherwise; all other batches are left to them. Pure.
+`channel` reads fetch responses with `batches` where small batches are merged. This does in one pass, for batches
+without any attribute but a codec, what `split`, `read_committed`, `reasons` and `merge` do otherwise; all other batches
+are left to them. Compressed records are decompressed for that, and compressed again together. Pure.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+
+import lz4.block
 
 from reconciler.records.batch import (
     CHECKED_FROM,
@@ -20,6 +23,9 @@ from reconciler.records.batch import (
     Batch,
 )
 from reconciler.records.checksum import crc32c
+from reconciler.records.codecs import LZ4, pack, unpack
+from reconciler.records.decompression import DecompressedTooLarge
+from reconciler.records.merge import PLAIN_BYTES
 from reconciler.records.split import read_at
 from reconciler.records.varint import SIGNED, signed
 
@@ -35,6 +41,14 @@ _BITS = 0x7F
 _NO_DELTAS = b"\x00\x00\x00"
 _TABLE = len(SIGNED)
 _TIMES = tuple(b"\x00" + one for one in SIGNED)
+# An lz4 frame as producers write it: magic, independent blocks of up to 64 KB and no checksums, the header's checksum;
+# behind it the block's size, whose first bit says that it is stored as it is, the block, and an end mark.
+_LZ4_FRAME, _LZ4_END = b"\x04\x22\x4d\x18\x60\x40\x82", bytes(4)
+_LZ4_SIZE = struct.Struct("<I")
+_LZ4_BLOCK = len(_LZ4_FRAME) + _LZ4_SIZE.size
+_LZ4_STORED = 1 << 31
+# Space for a block that is decompressed, in sizes of it; the few that need more are decompressed by the frame.
+_LZ4_RATIO = 16
 
 
 def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
@@ -98,56 +112,87 @@ def one_plain(data: bytes, start: int, end: int, limit: int) -> Batch | None:
 
 
 def _is_run(view: memoryview, at: int) -> bool:
-    """Return whether the headers of the next two batches have one uncompressed record each."""
+    """Return whether the headers of the next two batches have one record each, in the same codec."""
+    codecs = set()
     for _ in range(2):
         if at < 0 or at + HEADER_SIZE > len(view):
             return False
         _base, length, magic, _crc, attributes, _delta, _time, _max_time, count = _FRONT.unpack_from(view, at)
-        if count != _ONE or attributes or magic != MAGIC or length <= 0:
+        if count != _ONE or attributes & ~CODEC_BITS or magic != MAGIC or length <= 0:
             return False
+        codecs.add(attributes)
         at += LOG_OVERHEAD + length
-    return True
+    return len(codecs) == 1
 
 
 def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
-    """Return the plain one-record batches from `at` on as one, and the place behind; None when there are not two.
+    """Return the one-record batches from `at` on as one, and the place behind; None when there are not two.
 
     The batch is not sealed, as most callers give it another header.
 
     The loop runs once a record, so it avoids calls.
     """
-    unpack, total = _FRONT.unpack_from, len(data)
-    first, _, _, _, _, _, first_time, newest, _ = unpack(data, at)
-    expected, most = first, min(at + limit, total)
+    header, total = _FRONT.unpack_from, len(data)
+    first, _, _, _, codec, _, first_time, newest, _ = header(data, at)
+    expected, most, left = first, min(at + limit, total), PLAIN_BYTES
     pieces: list[bytes] = []
     while at + _LEAST <= most:
-        base, length, magic, crc, attributes, delta, time, max_time, count = unpack(data, at)
+        base, length, magic, crc, attributes, delta, time, max_time, count = header(data, at)
         end = at + LOG_OVERHEAD + length
-        if base != expected or count != _ONE or attributes or delta or magic != MAGIC or time != max_time or end > most:
+        if base != expected or count != _ONE or attributes != codec or magic != MAGIC or end > most:
             break
-        start = at + HEADER_SIZE
-        size = data[start]
+        if delta or time != max_time or crc != crc32c(data[at + CHECKED_FROM : end]):
+            break
+        plain, start, stop = data, at + HEADER_SIZE, end
+        if codec:
+            plain = _decompressed(codec, data[start:end])
+            start, stop = 0, len(plain)
+            left -= stop
+            if stop < _LEAST - HEADER_SIZE or left < 0:
+                break
+        size = plain[start]
         if size < _MORE:
             start += 1
         else:
             # A length of more than two bytes fails the next condition.
-            size = size & _BITS | data[start + 1] << 7
+            size = size & _BITS | plain[start + 1] << 7
             start += 2
         behind = start + len(_NO_DELTAS)
-        if size < _SIX or size != (end - start) << 1 or data[start:behind] != _NO_DELTAS:
-            break
-        if crc != crc32c(data[at + CHECKED_FROM : end]):
+        if size < _SIX or size != (stop - start) << 1 or plain[start:behind] != _NO_DELTAS:
             break
         place, moved = base - first, time - first_time
         stamp = _TIMES[moved] if 0 <= moved < _TABLE else b"\x00" + signed(moved)
         spot = SIGNED[place] if place < _TABLE else signed(place)
-        size = len(stamp) + len(spot) + end - behind
-        pieces += (SIGNED[size] if size < _TABLE else signed(size), stamp, spot, data[behind:end])
+        size = len(stamp) + len(spot) + stop - behind
+        pieces += (SIGNED[size] if size < _TABLE else signed(size), stamp, spot, plain[behind:stop])
         if time > newest:  # noqa: PLR1730 - max() takes a tenth of the whole pass
             newest = time
         expected, at = base + 1, end
     count = expected - first
     if count <= _ONE:
         return None
-    one = Batch(first, count - 1, count, 0, first_time, newest, -1, -1, -1, NO_CRC, b"".join(pieces))
-    return one, at
+    body = pack(codec, b"".join(pieces))
+    if HEADER_SIZE + len(body) > limit:
+        return None
+    return Batch(first, count - 1, count, codec, first_time, newest, -1, -1, -1, NO_CRC, body), at
+
+
+def _decompressed(codec: int, body: bytes) -> bytes:
+    """Return the records of a small batch; nothing where they are left to `split`, which tells what is wrong."""
+    # Nearly every lz4 body is one frame with one block, which is read without a decoder of frames.
+    if codec == LZ4 and body.startswith(_LZ4_FRAME) and body.endswith(_LZ4_END):
+        (size,) = _LZ4_SIZE.unpack_from(body, len(_LZ4_FRAME))
+        block = body[_LZ4_BLOCK : -len(_LZ4_END)]
+        if size == len(block) | _LZ4_STORED:
+            return block
+        if 0 < size == len(block):
+            try:
+                plain: bytes = lz4.block.decompress(block, uncompressed_size=_LZ4_RATIO * size)
+                return plain
+            except lz4.block.LZ4BlockError:
+                # It holds more than most do, or is damaged.
+                pass
+    try:
+        return bytes(unpack(codec, body))
+    except (ValueError, DecompressedTooLarge):
+        return b""

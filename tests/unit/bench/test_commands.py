@@ -22,7 +22,7 @@ def test_a_race_of_all_profiles_has_everybody_but_no_floor_where_copies_are_seve
     assert asked.profile == list(PROFILES.values())
     names = {profile.name: [one.name for one in competitors(profile, asked)] for profile in asked.profile}
     everybody = ["anabranch-1", "anabranch-2", "mm2-2", "mm2-2-eos"]
-    for name in ("rf3", "rf3-lz4", "secured", "far", "far-16k-lz4"):
+    for name in ("rf3", "rf3-lz4", "secured", "far", "far-16k-lz4", "far-target"):
         assert names.pop(name) == everybody
     # Where the original has holes, no copy can have its offsets.
     translated = ["anabranch-1-translated", "anabranch-2-translated", *everybody[2:]]

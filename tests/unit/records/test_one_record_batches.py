@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from random import Random
+from typing import Any
 
+import lz4.frame
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +25,9 @@ from tests.support.records.batches import (
     LOG_APPEND_TIME,
     LZ4,
     NONE,
+    SNAPPY,
     TRANSACTIONAL,
+    ZSTD,
     Content,
     build,
     build_old,
@@ -43,7 +48,7 @@ LONG = Content(1_000, None, b"value" * 100)
 
 contents = contents_since(-1)
 groups = st.lists(st.lists(contents, min_size=1, max_size=3), min_size=1, max_size=12)
-codecs = st.sampled_from([NONE, NONE, NONE, LZ4])
+codecs = st.sampled_from([NONE, NONE, NONE, LZ4, LZ4, ZSTD, GZIP])
 
 
 def log(*counts: int, base: int = 0) -> list[bytes]:
@@ -88,6 +93,70 @@ def test_a_run_becomes_one_batch_and_its_neighbours_stay() -> None:
     assert sizes(found) == [3, 3, 2, 1]
     assert [one.base_offset for one in found] == [0, 3, 6, 8]
     assert (found[1].base_timestamp, found[1].max_timestamp) == (1_003, 1_005)
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_compressed_ones_become_one_batch_in_their_codec(codec: int) -> None:
+    in_codec = [build([LONG], offset, codec) for offset in (0, 1, 2, 5, 6)]
+    pieces = [*in_codec[:3], *log(1, 1, base=3), *in_codec[3:]]
+    plain = list(split(b"".join(pieces)))
+    found = list(batches(b"".join(pieces), LIMIT))
+    assert [(one.record_count, one.attributes) for one in found] == [(3, codec), (2, NONE), (2, codec)]
+    assert all(one.is_intact for one in found)
+    assert records(found) == records(plain)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"store_size": False},
+        {"store_size": True},
+        {"store_size": False, "content_checksum": True},
+        {"store_size": False, "block_checksum": True},
+        {"store_size": False, "block_size": lz4.frame.BLOCKSIZE_MAX4MB},
+        {"store_size": False, "block_linked": True},
+        {"store_size": False, "compression_level": 9},
+    ],
+)
+@pytest.mark.parametrize("value", [b"", b"x", bytes(100), bytes(8_000), Random(1).randbytes(100), b"ab" * 4_000])
+def test_lz4_frames_of_all_producers_are_read(options: dict[str, Any], value: bytes) -> None:
+    content = [Content(1_000, b"key", value)]
+    pieces = []
+    for offset in range(3):
+        one = next(split(build(content, offset)))
+        body = lz4.frame.compress(bytes(one.body), **({"block_linked": False} | options))
+        pieces.append(one._replace(attributes=LZ4, body=body, crc=-1).sealed().to_bytes())
+    # Some that take more space than is kept, and some that the codec makes larger.
+    found = list(batches(b"".join(pieces), LIMIT))
+    assert records(found) == records(list(split(b"".join(pieces))))
+    assert sizes(found) == [3]
+
+
+@pytest.mark.parametrize("place", [0, 4, 5, 6, 7, 8, 10, -1, -4])
+def test_a_damaged_lz4_frame_is_left_to_the_target(place: int) -> None:
+    first, second, third, fourth = (build([LONG], offset, LZ4) for offset in range(4))
+    body = bytearray(second[HEADER_SIZE:])
+    body[place] ^= 0x55
+    strange = resealed(second[:HEADER_SIZE] + bytes(body))
+    found = list(batches(first + strange + third + fourth, LIMIT))
+    assert sizes(found) == [1, 1, 2]
+    assert found[1].to_bytes() == strange
+
+
+def test_an_empty_lz4_frame_is_left_to_the_target() -> None:
+    first, second, third, fourth = (build([LONG], offset, LZ4) for offset in range(4))
+    for body in (b"", bytes.fromhex("04224d1860408200000000"), lz4.frame.compress(b"", block_linked=False)):
+        strange = resealed(second[:HEADER_SIZE] + body)
+        found = list(batches(first + strange + third + fourth, LIMIT))
+        assert sizes(found) == [1, 1, 2]
+        assert found[1].to_bytes() == strange
+
+
+def test_no_more_is_decompressed_at_once_than_is_bounded() -> None:
+    pieces = [build([Content(1_000, None, bytes(8_000))], offset, LZ4) for offset in range(300)]
+    found = list(batches(b"".join(pieces), LIMIT))
+    assert sizes(found) == [130, 130, 40]
+    assert records(found) == records(list(split(b"".join(pieces))))
 
 
 def test_a_run_ends_at_the_limit() -> None:
@@ -265,7 +334,8 @@ NOT_PLAIN = {
     "several records, then one": b"".join(log(2, 1)),
     "one, then several": b"".join(log(1, 2)),
     "several twice": b"".join(log(2, 2)),
-    "compressed twice": build([LONG], 0, LZ4) + build([LONG], 1, LZ4),
+    "compressed, then not": build([LONG], 0, LZ4) + build([LONG], 1),
+    "in two codecs": build([LONG], 0, LZ4) + build([LONG], 1, ZSTD),
     "run that is cut": b"".join(log(1, 1, 1))[:-1],
     "run with a damaged one": b"".join(log(1, 1)) + damaged(build(some(1), 2)),
     "run with a hole": b"".join(log(1, 1)) + build(some(1), 3),
