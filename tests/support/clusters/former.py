@@ -22,14 +22,14 @@ from tests.support.waiting import eventually
 
 WITH_ZOOKEEPER = "2.8.2"
 _END_SECONDS = 120.0
-# Brokers before 4.0 use classes of log4j 1 itself.
+# Versions before 4.0 use classes of log4j 1 themselves.
 _LOG4J_1 = Coordinate("ch.qos.reload4j", "reload4j", "1.2.25", transitive=False)
 
 
-def jars_of(version: str) -> Path:
-    """Return the folder with the jars of a broker of a former version, fetching them on first use."""
-    wanted = (Coordinate("org.apache.kafka", "kafka_2.13", version), _LOG4J_1, *logging_of("2.25.4"))
-    return fetch_jars(f"broker-{version}", wanted, None)
+def jars_of(version: str, artifact: str = "kafka_2.13") -> Path:
+    """Return the folder with the jars of a former version, by default a broker's, fetching them on first use."""
+    wanted = (Coordinate("org.apache.kafka", artifact, version), _LOG4J_1, *logging_of("2.25.4"))
+    return fetch_jars(f"former-{artifact}-{version}", wanted, None)
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from pathlib import Path
 from bench.competitors.base import end
 from bench.competitors.mm2 import fetch_mirror_maker
 from reconciler.embedded import EmbeddedCluster
-from reconciler.embedded.jars import Coordinate, class_path, fetch_jars, java_executable, logging_of
+from reconciler.embedded.jars import class_path, java_executable
 from reconciler.embedded.launch import start_child
 from reconciler.embedded.settings import QUICK_JVM, logging_properties
+from tests.support.clusters.former import jars_of
 
 _MAIN = "org.apache.kafka.connect.mirror.MirrorMaker"
 _MAIN_OF_1 = "kafka.tools.MirrorMaker"
@@ -60,7 +61,7 @@ def mirrormaker(
     if make.exactly_once:
         properties[f"{aliases[1]}.exactly.once.source.support"] = "enabled"
         properties[f"{aliases[0]}.consumer.isolation.level"] = "read_committed"
-    jars = _of_former("connect-mirror") if make.version else fetch_mirror_maker()
+    jars = jars_of(make.version, "connect-mirror") if make.version else fetch_mirror_maker()
     command = [_MAIN, _written(folder / "mm2.properties", properties)]
     with _running(jars, command, folder / "mm2.log", make.ending) as log:
         yield log
@@ -87,14 +88,8 @@ def mirrormaker1(
     command += ["--producer.config", _written(producer, writing), "--include", topics]
     # By default it notes nothing for a minute.
     command += ["--offset.commit.interval.ms", "1000"]
-    with _running(_of_former("kafka_2.13"), command, folder / "mm1.log", ending):
+    with _running(jars_of(FORMER), command, folder / "mm1.log", ending):
         yield consumer, producer
-
-
-def _of_former(artifact: str) -> Path:
-    """Return the folder with the jars of Kafka's former version."""
-    wanted = (Coordinate("org.apache.kafka", artifact, FORMER), *logging_of("2.25.4"))
-    return fetch_jars(f"{artifact}-{FORMER}", wanted, None)
 
 
 def _written(path: Path, properties: Mapping[str, str]) -> str:
