@@ -24,6 +24,8 @@ MIRROR_MAKER_EXCLUDES = frozenset(
 )
 """What MirrorMaker 2 does not copy (`config.properties.exclude`): it belongs to the cluster, not to the topic."""
 
+DEAD_LETTERS = "errors.deadletterqueue.group.enable"
+
 EXCLUDED = MIRROR_MAKER_EXCLUDES | {
     # Identical offsets decide about these.
     *FIXED,
@@ -34,12 +36,14 @@ EXCLUDED = MIRROR_MAKER_EXCLUDES | {
     "remote.log.copy.disable",
     "remote.log.delete.on.disable",
     "remote.storage.enable",
+    # With it brokers write what share groups give up into the topic (KIP-1191, Kafka 4.4), and a copy has one writer.
+    DEAD_LETTERS,
 }
 
-OF_CLUSTERS = EXCLUDED - FIXED
+OF_CLUSTERS = EXCLUDED - FIXED - {DEAD_LETTERS}
 """Settings that no copy gets from its original, and that do no harm to one: what tools set of them is no drift."""
 
-FLOORS = frozenset({"max.message.bytes", "min.insync.replicas"})
+FLOORS = frozenset({"max.decompressed.message.bytes", "max.message.bytes", "min.insync.replicas"})
 """Settings of which more at the target is as good, and left alone."""
 
 _SAFE_REPLICATION = 3

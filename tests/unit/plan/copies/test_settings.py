@@ -73,6 +73,7 @@ def test_brokers_before_3_6_have_another_bound_for_timestamps() -> None:
         "remote.storage.enable",
         "message.format.version",
         "local.retention.ms",
+        "errors.deadletterqueue.group.enable",
     ],
 )
 def test_what_belongs_to_the_cluster_is_not_copied(key: str) -> None:

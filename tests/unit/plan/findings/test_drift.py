@@ -16,7 +16,7 @@ from reconciler.model.planning.drift import Drift, Drifted
 from reconciler.model.planning.observed import ObservedCluster, ObservedTopic
 from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.plan.copies.desired import desired_topics
-from reconciler.plan.copies.settings import FLOORS, settings_of
+from reconciler.plan.copies.settings import DEAD_LETTERS, FLOORS, settings_of
 from reconciler.plan.findings.drift import drift_of
 from reconciler.report.plan.drift import drift_json, drift_markdown, drift_text
 from tests.unit.plan.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
@@ -83,7 +83,9 @@ def test_more_than_a_floor_is_as_good() -> None:
 
 
 def test_every_setting_with_a_floor_is_known_to_drift() -> None:
-    floors = {setting.key for setting in settings_of(ORIGINAL, cluster(WEST), 3, ConfigRules()) if setting.floor}
+    # Brokers have no bound of that kind by default: it follows only from an original that has one.
+    bounded = replace(ORIGINAL, configs={**ORIGINAL.configs, "max.decompressed.message.bytes": "5"})
+    floors = {setting.key for setting in settings_of(bounded, cluster(WEST), 3, ConfigRules()) if setting.floor}
     assert floors == FLOORS
 
 
@@ -125,6 +127,13 @@ def test_what_is_a_clusters_own_affair_is_drift_only_for_who_asks() -> None:
     remedies = {one.field: one.remedy for one in everything}
     assert "set it on the original" in remedies["flush.ms"]
     assert all("original" not in remedies[key] for key in OF_CLUSTERS), "no copy gets it from there"
+
+
+def test_a_copy_into_which_brokers_may_write_is_drift_for_all() -> None:
+    target = applied(lambda one: replace(one, configs={**one.configs, DEAD_LETTERS: "true"}))
+    (drifted,) = drift_of(topology(), {WEST: target})
+    assert (drifted.field, drifted.found) == (DEAD_LETTERS, "true")
+    assert drifted.remedy == "it is not declared, and it is left alone: remove it there"
 
 
 def test_what_a_flow_copies_all_the_same_is_drift() -> None:
