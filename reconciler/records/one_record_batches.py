@@ -42,7 +42,7 @@ _NO_DELTAS = b"\x00\x00\x00"
 _TABLE = len(SIGNED)
 _TIMES = tuple(b"\x00" + one for one in SIGNED)
 # An lz4 frame as producers write it: magic, independent blocks of up to 64 KB and no checksums, the header's checksum;
-# behind it the block's size, whose first bit says that it is stored as it is, the block, and an end mark.
+# behind it the block's size, whose first bit is set where it is stored as it is, the block, and an end mark.
 _LZ4_FRAME, _LZ4_END = b"\x04\x22\x4d\x18\x60\x40\x82", bytes(4)
 _LZ4_SIZE = struct.Struct("<I")
 _LZ4_BLOCK = len(_LZ4_FRAME) + _LZ4_SIZE.size
@@ -178,7 +178,7 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
 
 
 def _decompressed(codec: int, body: bytes) -> bytes:
-    """Return the records of a small batch; nothing where they are left to `split`, which tells what is wrong."""
+    """Return the records of a small batch; nothing where they are left to `split`, which names the fault."""
     # Nearly every lz4 body is one frame with one block, which is read without a decoder of frames.
     if codec == LZ4 and body.startswith(_LZ4_FRAME) and body.endswith(_LZ4_END):
         (size,) = _LZ4_SIZE.unpack_from(body, len(_LZ4_FRAME))
