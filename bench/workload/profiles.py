@@ -24,7 +24,7 @@ class Profile:
         nodes: nodes of each cluster, and replicas of each topic.
         compacted: whether the broker's cleaner has been through the topic: a copy cannot have its offsets then.
         secured: whether clients of both clusters connect with TLS and log in with SCRAM-SHA-512.
-        line: seconds that a packet takes between one of the clusters and everybody else, one way.
+        line: seconds that a packet takes between one of the clusters and all other processes, one way.
         far: which of them.
     """
 

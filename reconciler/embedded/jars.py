@@ -48,10 +48,13 @@ class Coordinate:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-# Kafka logs through SLF4J 1.7 and depends on no binding: without these a log stays empty. Named one by one, since Ivy
-# takes the test libraries of log4j for dependencies.
 def logging_of(version: str) -> tuple[Coordinate, ...]:
-    """Return what Kafka logs by; `version` is that of log4j which this version of Kafka brings along, if it does."""
+    """Return what Kafka logs by: through SLF4J 1.7, and without a binding, which it does not depend on, not at all.
+
+    Args:
+        version: of log4j; the one that the version of Kafka brings along, if it does.
+    """
+    # Named one by one, since Ivy takes the test libraries of log4j for dependencies.
     artifacts = ("log4j-slf4j-impl", "log4j-core", "log4j-api")
     return tuple(Coordinate("org.apache.logging.log4j", one, version, transitive=False) for one in artifacts)
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-import lz4.block
-
 from reconciler.records.batch import (
     CHECKED_FROM,
     CODEC_BITS,
@@ -23,7 +21,7 @@ from reconciler.records.batch import (
     Batch,
 )
 from reconciler.records.checksum import crc32c
-from reconciler.records.codecs import LZ4, pack, unpack
+from reconciler.records.codecs import pack, unpack
 from reconciler.records.decompression import DecompressedTooLarge
 from reconciler.records.merge import PLAIN_BYTES
 from reconciler.records.split import read_at
@@ -41,14 +39,8 @@ _BITS = 0x7F
 _NO_DELTAS = b"\x00\x00\x00"
 _TABLE = len(SIGNED)
 _TIMES = tuple(b"\x00" + one for one in SIGNED)
-# An lz4 frame as producers write it: magic, independent blocks of up to 64 KB and no checksums, the header's checksum;
-# behind it the block's size, whose first bit is set where it is stored as it is, the block, and an end mark.
-_LZ4_FRAME, _LZ4_END = b"\x04\x22\x4d\x18\x60\x40\x82", bytes(4)
-_LZ4_SIZE = struct.Struct("<I")
-_LZ4_BLOCK = len(_LZ4_FRAME) + _LZ4_SIZE.size
-_LZ4_STORED = 1 << 31
-# Space for a block that is decompressed, in sizes of it; the few that need more are decompressed by the frame.
-_LZ4_RATIO = 16
+# A longer record has more than two bytes of length, which a run has not; so has nearly every longer compressed one.
+_LONGEST = HEADER_SIZE - LOG_OVERHEAD + 2 + 0x1FFF
 
 
 def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
@@ -112,17 +104,19 @@ def one_plain(data: bytes, start: int, end: int, limit: int) -> Batch | None:
 
 
 def _is_run(view: memoryview, at: int) -> bool:
-    """Return whether the headers of the next two batches have one record each, in the same codec."""
-    codecs = set()
+    """Return whether the headers of the next two batches have one short record each, in the same codec."""
+    codec = None
     for _ in range(2):
         if at < 0 or at + HEADER_SIZE > len(view):
             return False
         _base, length, magic, _crc, attributes, _delta, _time, _max_time, count = _FRONT.unpack_from(view, at)
-        if count != _ONE or attributes & ~CODEC_BITS or magic != MAGIC or length <= 0:
+        if count != _ONE or attributes & ~CODEC_BITS or magic != MAGIC or not 0 < length <= _LONGEST:
             return False
-        codecs.add(attributes)
+        if codec not in (None, attributes):
+            return False
+        codec = attributes
         at += LOG_OVERHEAD + length
-    return len(codecs) == 1
+    return True
 
 
 def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
@@ -139,7 +133,9 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
     while at + _LEAST <= most:
         base, length, magic, crc, attributes, delta, time, max_time, count = header(data, at)
         end = at + LOG_OVERHEAD + length
-        if base != expected or count != _ONE or attributes != codec or magic != MAGIC or end > most:
+        if base != expected or count != _ONE or attributes != codec or magic != MAGIC:
+            break
+        if length > _LONGEST or end > most:
             break
         if delta or time != max_time or crc != crc32c(data[at + CHECKED_FROM : end]):
             break
@@ -179,19 +175,6 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
 
 def _decompressed(codec: int, body: bytes) -> bytes:
     """Return the records of a small batch; nothing where they are left to `split`, which names the fault."""
-    # Nearly every lz4 body is one frame with one block, which is read without a decoder of frames.
-    if codec == LZ4 and body.startswith(_LZ4_FRAME) and body.endswith(_LZ4_END):
-        (size,) = _LZ4_SIZE.unpack_from(body, len(_LZ4_FRAME))
-        block = body[_LZ4_BLOCK : -len(_LZ4_END)]
-        if size == len(block) | _LZ4_STORED:
-            return block
-        if 0 < size == len(block):
-            try:
-                plain: bytes = lz4.block.decompress(block, uncompressed_size=_LZ4_RATIO * size)
-                return plain
-            except lz4.block.LZ4BlockError:
-                # It holds more than most do, or is damaged.
-                pass
     try:
         return bytes(unpack(codec, body))
     except (ValueError, DecompressedTooLarge):

@@ -76,14 +76,7 @@ class Authorizer:
     def allows_all_of(self, allowed: Binding, name: str) -> bool:
         """Return whether a resource allows all that an ALLOW binding grants, to all its principals, from all hosts."""
         about = [one for one in self.about(name, allowed.kind) if not self.is_idle(one)]
-        who = (allowed.principal, EVERYBODY)
-        denied = any(
-            one.permission == "DENY"
-            and (one.principal in who or allowed.principal == EVERYBODY)
-            and meet(one.host, allowed.host) is not None
-            and denies(one.operation, allowed.operation)
-            for one in about
-        )
+        denied = any(denies_some_of(one, allowed, allowed.operation) for one in about)
         return not denied and covers(about, allowed, allowed.operation)
 
 
@@ -101,6 +94,22 @@ def covers(about: Iterable[Binding], allowed: Binding, operation: str) -> bool:
         and contains(one.host, allowed.host)
         and gives(one.operation, operation)
         for one in about
+    )
+
+
+def denies_some_of(one: Binding, allowed: Binding, operation: str) -> bool:
+    """Return whether an ACL denies an operation to some client that an ALLOW binding is about.
+
+    Args:
+        one: an ACL about the same resource, of either permission.
+        allowed: whose principal and host count.
+        operation: Kafka's name of it.
+    """
+    return (
+        one.permission == "DENY"
+        and (EVERYBODY in (one.principal, allowed.principal) or one.principal == allowed.principal)
+        and meet(one.host, allowed.host) is not None
+        and denies(one.operation, operation)
     )
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.model.acls.authorizer import EVERY_OPERATION, EVERYBODY, Authorizer, covers, denies
+from reconciler.model.acls.authorizer import EVERY_OPERATION, EVERYBODY, Authorizer, covers, denies, denies_some_of
 from reconciler.model.acls.binding import Binding, Permission
 from reconciler.model.acls.hosts import contains, is_range, meet
 from reconciler.model.acls.requirements import IMPLIED, ResourcePattern
@@ -248,12 +248,11 @@ def _against(one: Binding, operation: str, against: _Against) -> str | None:
     if any(bar.operation == operation and contains(bar.host, one.host) for bar in barred):
         return _REFUSED
     if any(
-        (EVERYBODY in (one.principal, bound.principal) or one.principal == bound.principal)
-        and any(lesser is not None and denies(bound.operation, lesser) for lesser in given)
-        and meet(one.host, bound.host) is not None
-        for bound in against.undeniable
+        lesser is not None and denies_some_of(bound, one, lesser) for bound in against.undeniable for lesser in given
     ):
         return _UNDENIABLE
     # A DENY of `User:*` from some hosts cannot be put into DENYs of the allowed principals.
-    is_partly = any(bar.operation in given and meet(one.host, bar.host) is not None for bar in barred)
-    return _REFUSED_PARTLY if one.principal == EVERYBODY and is_partly else None
+    is_partly = one.principal == EVERYBODY and any(
+        bar.operation in given and meet(one.host, bar.host) is not None for bar in barred
+    )
+    return _REFUSED_PARTLY if is_partly else None
