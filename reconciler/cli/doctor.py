@@ -13,6 +13,7 @@ from reconciler.cli.formats import print_json
 from reconciler.cli.shared_options import Clusters, Output
 from reconciler.operate.checking import cluster_checks, machine_checks
 from reconciler.operate.deployments.observed import Deployments
+from reconciler.operate.deployments.pods import pod_checks
 from reconciler.operate.targets import chosen_targets
 
 
@@ -37,6 +38,7 @@ def doctor(
         targets = chosen_targets(topology, clusters)
         with stderr_console().status("looking at the clusters"):
             checks += cluster_checks(topology, targets)
+            checks += pod_checks(topology, targets)
             checks += Deployments(topology).checks(targets)
     if output == "json":
         print_json(checks_json(checks))

@@ -82,6 +82,7 @@ def _pods(fields: dict[str, Any]) -> KubernetesPods:
         secret=fields.get("secret"),
         mounts=tuple(sorted((path.rstrip("/"), name) for path, name in fields.get("mounts", {}).items())),
         pull_secret=fields.get("pull-secret"),
+        context=fields.get("context"),
         memory=byte_count(fields.get("memory", PLAIN_PODS.memory)),
         cpus=float(fields.get("cpus", PLAIN_PODS.cpus)),
     )

@@ -98,6 +98,7 @@ class KubernetesPods:
         secret: name of the Secret whose keys are the variables that the topology refers to; None where it needs none.
         mounts: by absolute path of a folder, the name of the Secret whose keys are the files in it.
         pull_secret: name of the Secret with which images are pulled; None where none is needed.
+        context: of kubectl, through which `doctor` asks whether the cluster would take all of it; None for not asking.
         memory: bytes of a pod that copies records.
         cpus: processors of a pod that copies records.
     """
@@ -107,6 +108,7 @@ class KubernetesPods:
     secret: str | None = None
     mounts: tuple[tuple[str, str], ...] = ()
     pull_secret: str | None = None
+    context: str | None = None
     memory: int = 4 * 2**30
     cpus: float = 2.0
 

@@ -124,7 +124,6 @@ class Deployments:
     def checks(self, targets: Collection[str]) -> Iterator[Check]:
         """Yield whether the data centres of some targets can be deployed on this machine, as declared."""
         chosen = {self.topology.clusters[alias].datacenter for alias in targets}
-        yield from self._images(chosen)
         wanted = [one for one in self.wanted() if one.datacenter in chosen and self._is_here(one.datacenter)]
         for name in dict.fromkeys(one.datacenter for one in wanted):
             mine = [one for one in wanted if one.datacenter == name]
@@ -140,17 +139,6 @@ class Deployments:
                 found = f"{', '.join(one.name for one in mine)}: {mine[0].kind}, in {mine[0].folder}"
                 yield Check(f"deployment {name}", "ok", found)
             yield from (Check(f"deployment {name}", "failure", one.message, one.remedy) for one in problems)
-
-    def _images(self, chosen: set[str]) -> Iterator[Check]:
-        """Yield whether the images of pods are in their registries."""
-        from reconciler.deploy.kubernetes.registry import look_up
-
-        for name in sorted(chosen & self.topology.datacenters.keys()):
-            deployment = self.topology.datacenters[name].deployment
-            if deployment.kind == "kubernetes":
-                seen = look_up(deployment.kubernetes.image)
-                remedy = "" if seen.level == "ok" else f"see kubernetes.image at {deployment.place}"
-                yield Check(f"image of {name}", seen.level, seen.found, remedy)
 
     def log(self, process: str, lines: int, datacenter: str | None = None) -> str:
         """Return the last lines of what a process printed; errors are those of `named`."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from reconciler import __version__
 from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
@@ -13,6 +15,10 @@ from reconciler.model.declared.datacenter import DataCenter
 from reconciler.model.declared.topology import Topology
 from reconciler.operate.deployments.observed import version_at
 from reconciler.operate.targets import InvalidArgument
+
+if TYPE_CHECKING:
+    from reconciler.deploy.kubernetes.pods import PodParts
+    from reconciler.model.planning.deployments import Process
 
 HEADER = "# Written by `anabranch render`. Change the topology file, and render again.\n"
 Rendered = Mapping[str, Mapping[str, str]]
@@ -40,20 +46,40 @@ def rendered(topology: Topology, datacenter: str | None = None, *, as_chart: boo
         which = "no data centre" if datacenter is None else f"no data centre {datacenter}"
         message = f"{which} of {topology.name} has a deployment of kind kubernetes"
         raise InvalidArgument(message, "datacenter")
-    made, problems = {}, []
-    for one in chosen:
-        texts, found = _of_datacenter(topology, one, as_chart)
-        made[one.name] = texts
-        problems += found
-    if problems:
+    made = {one.name: manifests_of(topology, one) for one in chosen}
+    if problems := [problem for one in made.values() for problem in one.problems]:
         raise Refused(problems)
-    return made
+    return {name: _texts(topology, one, as_chart) for name, one in made.items()}
 
 
-def _of_datacenter(topology: Topology, datacenter: DataCenter, as_chart: bool) -> tuple[dict[str, str], list[Problem]]:
-    """Return the texts of a data centre, and what stands against them."""
-    from reconciler.declare.rewrite import yaml_text
-    from reconciler.deploy.kubernetes.chart import chart
+@dataclass(frozen=True)
+class Manifests:
+    """The manifests of a data centre.
+
+    Attributes:
+        parts: what its pods are made of.
+        processes: what runs in them.
+        paths: of the files that the topology refers to.
+        files: the objects by the name of the file for them.
+        problems: AB770, what stands against them.
+    """
+
+    parts: PodParts
+    processes: tuple[Process, ...]
+    paths: frozenset[str]
+    files: Mapping[str, Sequence[dict[str, Any]]]
+    problems: tuple[Problem, ...]
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """All that an API server takes."""
+        from reconciler.deploy.kubernetes.manifests import KUSTOMIZATION
+
+        return [one for name, objects in self.files.items() if name != KUSTOMIZATION for one in objects]
+
+
+def manifests_of(topology: Topology, datacenter: DataCenter) -> Manifests:
+    """Return the manifests of a data centre of kind `kubernetes`."""
     from reconciler.deploy.kubernetes.manifests import manifests, objections
     from reconciler.deploy.kubernetes.names import label
     from reconciler.deploy.kubernetes.pods import PodParts
@@ -66,19 +92,26 @@ def _of_datacenter(topology: Topology, datacenter: DataCenter, as_chart: bool) -
         pods=datacenter.deployment.kubernetes,
         spark=spark_version(),
     )
-    paths = {path for process in processes for path in files_of(topology, datacenter, process)}
+    paths = frozenset(path for process in processes for path in files_of(topology, datacenter, process))
     remedy = "add it to kubernetes of this deployment, or declare otherwise"
-    problems = [
+    problems = tuple(
         Problem("AB770", datacenter.deployment.place, message, remedy)
         for message in objections(parts, processes, topology.files, paths)
-    ]
-    made = manifests(parts, processes, topology.files)
+    )
+    return Manifests(parts, processes, paths, manifests(parts, processes, topology.files), problems)
+
+
+def _texts(topology: Topology, made: Manifests, as_chart: bool) -> dict[str, str]:
+    """Return the text of each file of a data centre."""
+    from reconciler.declare.rewrite import yaml_text
+    from reconciler.deploy.kubernetes.chart import chart
+
     if as_chart:
         # Build metadata, by which one chart follows another although the version of Anabranch is the same.
-        texts = chart(parts, f"{__version__}+{topology.digest[:12]}", made, yaml_text)
+        texts = chart(made.parts, f"{__version__}+{topology.digest[:12]}", made.files, yaml_text)
     else:
-        texts = {name: "---\n".join(map(yaml_text, objects)) for name, objects in made.items()}
-    return {name: HEADER + text for name, text in texts.items()}, problems
+        texts = {name: "---\n".join(map(yaml_text, objects)) for name, objects in made.files.items()}
+    return {name: HEADER + text for name, text in texts.items()}
 
 
 def as_one(made: Rendered) -> str:

@@ -61,6 +61,20 @@ class ApiServer:
         except OSError:
             return 0, None
 
+    def kubeconfig(self, folder: Path, context: str) -> Path:
+        """Write a configuration of kubectl with one context, and return its path."""
+        cluster = {"server": self._url, "certificate-authority": str(self._certificate)}
+        about = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"token": self._token}}],
+            "contexts": [{"name": context, "context": {"cluster": "c", "user": "u"}}],
+        }
+        path = folder / "kubeconfig"
+        path.write_text(json.dumps(about))
+        return path
+
     def dry_run(self, one: Mapping[str, Any]) -> tuple[int, Any]:
         """Return what a server-side apply would answer that keeps nothing, and takes no field that is unknown."""
         group, kind, about = one["apiVersion"], one["kind"], one["metadata"]

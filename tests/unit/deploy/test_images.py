@@ -13,7 +13,7 @@ import pytest
 
 from reconciler import declare
 from reconciler.deploy.kubernetes.registry import ImageName, look_up, name_of
-from reconciler.operate.deployments.observed import Deployments
+from reconciler.operate.deployments.pods import pod_checks
 
 pytestmark = pytest.mark.slow
 
@@ -154,9 +154,9 @@ def test_a_registry_that_is_away_or_not_allowed_is_told(
 def test_doctor_names_the_place_of_an_image_that_is_not_there(tmp_path: Path, registry: RegistryStandIn) -> None:
     file = tmp_path / "shop.yaml"
     file.write_text(TOPOLOGY.format(image=f"{registry.host}/team/anabranch:2"))
-    found = Deployments(declare.load([file]))
-    (check,) = found.checks(["b"])
+    topology = declare.load([file])
+    (check,) = pod_checks(topology, ["b"])
     assert (check.what, check.level) == ("image of dc2", "failure")
     assert check.found == f"{registry.host} has no team/anabranch with 2"
     assert check.remedy == f"see kubernetes.image at {file}:9:13 (datacenters.dc2.deploy)"
-    assert list(found.checks(["a"])) == []
+    assert list(pod_checks(topology, ["a"])) == []
