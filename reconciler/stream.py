@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.model.base.errors import AnabranchError, Refused
+from reconciler.model.base.installed import need
 from reconciler.model.base.text import shown
 from reconciler.model.declared.topology import Topology
 from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
@@ -44,8 +45,10 @@ def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: fl
     Raises:
         ValueError: the topology has no such flow.
         Refused: AB411, another declaration is in force at the target.
+        EnvironmentFault: AB327, the extra `stream` is not installed.
         AnabranchError: the target does not answer, refuses us, or cannot hold identical offsets.
     """
+    need("stream")
     found = next((one for one in topology.flows if one.name == flow), None)
     if found is None:
         message = f"no flow {flow} in {topology.name}; there are {', '.join(one.name for one in topology.flows)}"

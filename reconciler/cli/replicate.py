@@ -18,6 +18,7 @@ from reconciler.cli.patience import Wait, seconds_of
 from reconciler.cli.shared_options import Clusters, Overrides
 from reconciler.model.base.errors import Problem
 from reconciler.model.base.files import make_private, state_home
+from reconciler.model.base.installed import need
 from reconciler.model.tasks.spec import DEFAULT_ROUND
 from reconciler.model.tasks.status import TaskStatus
 from reconciler.operate.flows.running import check_flows, parked_problem, spark_of, specs_of
@@ -204,6 +205,8 @@ def _ledger_files(folder: Path | None, output: Literal["json", "parquet"] | None
     if folder is None and output is not None:
         message = "it goes with --ledger, which names the folder of the files"
         raise typer.BadParameter(message, param_hint="--ledger-format")
+    if output == "parquet":
+        need("stream")
     return None if folder is None else LedgerFiles(_made(folder, "--ledger"), output or "json")
 
 

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
 
-Extra = Literal["replicate", "pulumi", "serve", "otlp", "kerberos"]
+Extra = Literal["replicate", "stream", "pulumi", "serve", "otlp", "kerberos"]
 _NOT_HERE = "AB327"
 _EXTRAS: dict[Extra, tuple[str, ...]] = {
-    "replicate": ("pyspark", "pyarrow", "py4j"),
+    "replicate": ("pyspark", "py4j"),
+    "stream": ("pyarrow",),
     "pulumi": ("pulumi", "pulumi_kafka"),
     "serve": ("fastapi", "uvicorn", "starlette"),
     "otlp": ("opentelemetry",),

@@ -64,6 +64,13 @@ def test_a_command_that_needs_one_names_the_extra(file: Path, command: list[str]
     assert f"[AB327]\n    → pip install 'anabranch[{extra}]'\n" in ended.stderr
 
 
+def test_without_arrow_only_parquet_is_refused_and_before_anything_is_made(file: Path, tmp_path: Path) -> None:
+    ledger = ("--ledger", tmp_path / "ledger", "--ledger-format", "parquet")
+    ended = anabranch_without(("pyarrow",), "replicate", file, "--until-caught-up", *ledger)
+    assert (ended.code, "→ pip install 'anabranch[stream]'\n" in ended.stderr) == (1, True), ended
+    assert not (tmp_path / "ledger").exists()
+
+
 def test_the_demo_starts_no_cluster_that_nothing_could_copy_from() -> None:
     ended = anabranch_without(EXTRAS, "demo")
     assert (ended.code, "[AB327]" in ended.stderr, ended.stdout) == (1, True, "")
