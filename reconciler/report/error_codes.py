@@ -16,6 +16,8 @@ from reconciler.report.text.line import Line, Lines
 _CODE = re.compile(r"AB\d{3}")
 _LIKE_A_CODE = re.compile(r"AB\d+", re.IGNORECASE)
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
+# A page to read further on, which stands in parentheses of its own, leads nowhere in a terminal; another code does.
+_ASIDE = re.compile(r"\s\(\[(?!`?AB\d)[^]]+\]\([^)]+\)\)")
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 # A stop inside of backticks ends nothing.
 _FIRST_WORDS = re.compile(r"(?:`[^`]*`|[^`])*?[.:;](?=\s|$)")
@@ -106,7 +108,7 @@ def _sections(page: str) -> Iterator[tuple[str, str]]:
 
 def _paragraphs(body: str) -> Iterator[str]:
     for paragraph in re.split(r"\n\s*\n", body):
-        words = " ".join(_STRONG.sub(r"\1", _LINK.sub(r"\1", paragraph)).split())
+        words = " ".join(_STRONG.sub(r"\1", _LINK.sub(r"\1", _ASIDE.sub("", paragraph))).split())
         if words:
             yield words
 

@@ -30,7 +30,7 @@ payments.yaml:9:44: expected [AB105]
 
 ## AB100
 It is `a: b` or `c. d`, see [that](x.md#y): more
-words.
+words ([further](x.md)), or ([AB190](#ab190)).
 
 - Do this.
 
@@ -69,7 +69,7 @@ def test_the_page_is_taken_apart_into_its_entries() -> None:
     assert list(found) == ["AB100", "AB190", "AB501"]
     first, warning, lock = found.values()
     assert (first.chapter, first.preface) == ("What was declared", "Codes of files, each with its place.")
-    assert first.paragraphs == ("It is `a: b` or `c. d`, see that: more words.", "- Do this.")
+    assert first.paragraphs == ("It is `a: b` or `c. d`, see that: more words, or (AB190).", "- Do this.")
     assert first.meaning == "It is `a: b` or `c. d`, see that"
     assert (warning.chapter, warning.preface, warning.meaning) == ("Warnings", "They change nothing.", "No stop")
     assert (lock.chapter, lock.preface, lock.meaning) == ("Locks", "", "Somebody else")
