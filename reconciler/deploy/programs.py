@@ -12,6 +12,7 @@ from pathlib import Path
 from reconciler import __version__
 from reconciler.deploy.folder import DeploymentFolder, Generation
 from reconciler.model.base.errors import Problem
+from reconciler.model.base.installed import need
 from reconciler.model.planning.deployments import DeployedProcess, Process
 
 _LARGEST_TAIL = 2**20
@@ -83,7 +84,12 @@ def given_variables(file: Path) -> dict[str, str] | None:
 
 
 def spark_version() -> str:
-    """Return the version of PySpark, which is that of Spark."""
+    """Return the version of PySpark, which is that of Spark.
+
+    Raises:
+        EnvironmentFault: AB327, it is not installed.
+    """
+    need("replicate")
     return version("pyspark")
 
 

@@ -39,14 +39,13 @@ class StandaloneDeployer(DrivenDeployer):
         """Return what stands against deploying processes here: no master, another version of Spark, too little room."""
         try:
             master = _master_of(next(iter(processes)))
-            cluster, theirs = master.cluster(), master.version()
+            cluster, theirs, ours = master.cluster(), master.version(), spark_version()
         except EnvironmentFault as error:
             return list(error.problems)
         room = self._no_room(master, cluster, processes)
-        return [*self._other_version(master, theirs), *room, *unset_variables(processes)]
+        return [*self._other_version(master, theirs, ours), *room, *unset_variables(processes)]
 
-    def _other_version(self, master: SparkMaster, theirs: str) -> Iterator[Problem]:
-        ours = spark_version()
+    def _other_version(self, master: SparkMaster, theirs: str, ours: str) -> Iterator[Problem]:
         if theirs.split(".")[:2] != ours.split(".")[:2]:
             message = f"expected Spark {'.'.join(ours.split('.')[:2])}, which pyspark {ours} is of; found {theirs}"
             remedy = "deploy on a cluster of that version, or install the pyspark of the cluster's version"

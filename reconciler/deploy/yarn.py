@@ -20,6 +20,7 @@ from reconciler.deploy.driven import DrivenDeployer, NotBegun, Report, cores_of,
 from reconciler.deploy.folder import RECORD, Generation, unreadable
 from reconciler.deploy.resource_manager import ResourceManager, YarnApplication
 from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.base.installed import need
 from reconciler.model.planning.deployments import CONF, Process
 
 # Of the JVM that YARN starts, which does nothing but wait for the driver (MiB); the driver gets the rest.
@@ -51,6 +52,7 @@ class YarnDeployer(DrivenDeployer):
         first = next(iter(processes))
         manager = _manager_of(first)
         try:
+            need("replicate")
             manager.check()
             room = list(self._no_room(manager, processes))
             return [*self._no_configuration(first), *_no_queue(manager, first), *room, *unset_variables(processes)]
@@ -219,8 +221,9 @@ def _telling(lines: list[str]) -> list[str]:
 
 
 def _spark_home() -> Path:
+    need("replicate")
     # Importing it would load all of it.
     spec = find_spec("pyspark")
-    assert spec is not None, "Anabranch depends on it"
+    assert spec is not None, "it is installed"
     assert spec.origin is not None, "it is a package with an __init__"
     return Path(spec.origin).parent

@@ -48,13 +48,13 @@ def _admission(topology: Topology, datacenter: DataCenter, environ: Mapping[str,
 
     deployment, what = datacenter.deployment, f"pods of {datacenter.name}"
     pods = deployment.kubernetes
-    made = manifests_of(topology, datacenter)
-    if made.problems:
-        yield from _failures(what, made.problems, deployment.place)
-        return
     kubectl = Kubectl(pods.context or "", pods.namespace, deployment.place, environ)
-    variables = {name for process in made.processes for name in process.variables}
     try:
+        made = manifests_of(topology, datacenter)
+        if made.problems:
+            yield from _failures(what, made.problems, deployment.place)
+            return
+        variables = {name for process in made.processes for name in process.variables}
         yield from Admission(what, pods, deployment.place, kubectl).checks(made.objects, variables, made.paths)
     except AnabranchError as error:
         yield from _failures(what, error.problems, deployment.place)

@@ -36,6 +36,7 @@ def rendered(topology: Topology, datacenter: str | None = None, *, as_chart: boo
     Raises:
         InvalidArgument: `datacenter`, there are no manifests of it, or of any data centre.
         Refused: AB770, what is declared cannot run in pods.
+        EnvironmentFault: AB327, as of `manifests_of`.
     """
     chosen = [
         one
@@ -79,7 +80,11 @@ class Manifests:
 
 
 def manifests_of(topology: Topology, datacenter: DataCenter) -> Manifests:
-    """Return the manifests of a data centre of kind `kubernetes`."""
+    """Return the manifests of a data centre of kind `kubernetes`.
+
+    Raises:
+        EnvironmentFault: AB327, PySpark is not installed, whose version they name.
+    """
     from reconciler.deploy.kubernetes.manifests import manifests, objections
     from reconciler.deploy.kubernetes.names import label
     from reconciler.deploy.kubernetes.pods import PodParts

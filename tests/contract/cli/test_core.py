@@ -64,6 +64,28 @@ def test_a_command_that_needs_one_names_the_extra(file: Path, command: list[str]
     assert f"[AB327]\n    → pip install 'anabranch[{extra}]'\n" in ended.stderr
 
 
+DEPLOYED = """\
+version: 1
+name: shop
+clusters:
+  east: {bootstrap: "127.0.0.1:1", datacenter: dc1}
+  west: {bootstrap: "127.0.0.1:1", datacenter: dc2}
+flows: [{from: east, to: west}]
+datacenters:
+  dc2:
+    deploy: {kind: kubernetes, kubernetes: {image: "127.0.0.1:1/anabranch:1", context: none}}
+"""
+
+
+def test_pods_and_drivers_are_of_a_version_of_spark(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(DEPLOYED)
+    for command in (["render", file], ["doctor", file]):
+        ended = anabranch_without(EXTRAS, *command)
+        assert ended.code == 1, ended
+        assert "the extra replicate of Anabranch is not installed: pyspark is missing" in ended.stdout + ended.stderr
+
+
 def test_without_arrow_only_parquet_is_refused_and_before_anything_is_made(file: Path, tmp_path: Path) -> None:
     ledger = ("--ledger", tmp_path / "ledger", "--ledger-format", "parquet")
     ended = anabranch_without(("pyarrow",), "replicate", file, "--until-caught-up", *ledger)
