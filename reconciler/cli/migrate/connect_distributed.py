@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,7 +54,7 @@ def connect_distributed(
     from reconciler.cli.metrics import address_of, not_listened_at
     from reconciler.cli.serve import tls_of
     from reconciler.convert.conversion import cluster_of_worker, name_of, properties_of
-    from reconciler.replicator.driver.signals import StopSignals
+    from reconciler.replicator.driver.signals import StoppedEarly, StopSignals
     from reconciler.service.access import Caller, tokens_of
     from reconciler.service.audit import AuditLog
     from reconciler.service.connect.app import answering
@@ -72,7 +72,10 @@ def connect_distributed(
     name = name_of(group.value if (group := settings.first("group.id")) is not None else _GROUP)
     file, audit = kept_at(name), AuditLog(audit_log)
     host = WorkerHost(cluster_of_worker(settings), settings, name, file, audit, TERMINAL)
-    with ExitStack() as stack:
+    # Signals have a handler all the time, also between the wait and the run: else one would end the process there at
+    # once, and a fault of the worker, which comes as a signal, would be lost.
+    with ExitStack() as stack, StopSignals() as signals:
+        signals.may_raise = False
         stack.callback(audit.close)
         stack.callback(host.begin())
         try:
@@ -80,9 +83,9 @@ def connect_distributed(
         except OSError as error:
             raise not_listened_at(error) from None
         say(f"connectors at {url}; their topology is {name}, as {file} for other commands")
-        with StopSignals():
-            is_ready = _until(host.is_ready)
-        if is_ready:
+        with suppress(StoppedEarly):
+            signals.raise_from_now_on()
+            _wait_for(host.is_ready)
             replicate([file], wait=FOR_EVER, log_format=log_format)
 
 
@@ -105,17 +108,11 @@ def overridden(settings: Settings, given: Sequence[str]) -> Settings:
     return Settings([*settings, *more])
 
 
-def _until(ready: threading.Event) -> bool:
-    """Wait until there is something to copy; return whether that came before a signal."""
-    from reconciler.replicator.driver.signals import StoppedEarly
-
-    try:
-        # An event alone would not let signals through while nothing is to be copied.
-        while not ready.wait(_TICK):
-            pass
-    except StoppedEarly:
-        return False
-    return True
+def _wait_for(ready: threading.Event) -> None:
+    """Wait until there is something to copy."""
+    # An event alone would not let signals through while nothing is to be copied.
+    while not ready.wait(_TICK):
+        pass
 
 
 def _listener(settings: Settings) -> str:

@@ -34,6 +34,16 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
+    def raise_from_now_on(self) -> None:
+        """Have signals end what is under way again.
+
+        Raises:
+            StoppedEarly: one was received meanwhile.
+        """
+        self.may_raise = True
+        if self.asked:
+            raise StoppedEarly
+
     def hear_again(self) -> None:
         """Install the handlers again: Spark installs its own for SIGINT, which would cancel the tasks."""
         for number in self._before:
