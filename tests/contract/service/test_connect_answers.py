@@ -73,7 +73,11 @@ def asked(url: str, one: Recorded) -> str:
     def look() -> str:
         return wrong_with(one, *answer(f"{url}{one.path}", one.method, one.body, one.headers))
 
-    return eventually(str(one), look, lambda found: not found) if one.state else look()
+    def detail() -> str:
+        # The trace of a connector that has failed says why.
+        return str(answer(f"{url}{one.path}", one.method, one.body, one.headers))
+
+    return eventually(str(one), look, lambda found: not found, detail=detail) if one.state else look()
 
 
 def test_a_secret_in_clear_text_is_refused_and_never_kept(
