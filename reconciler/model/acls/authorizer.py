@@ -16,7 +16,7 @@ from reconciler.model.acls.binding import Binding
 from reconciler.model.acls.hosts import contains, is_range, matches, meet
 from reconciler.model.acls.requirements import ALL, IMPLIED, ResourceKind, ResourcePattern
 
-EVERYBODY = "User:*"
+EVERY_PRINCIPAL = "User:*"
 """Matches every principal, of whichever type (`AuthorizerData.WILDCARD_PRINCIPAL`)."""
 
 EVERY_OPERATION = "ALL"
@@ -67,7 +67,7 @@ class Authorizer:
         mine = [
             one
             for one in found
-            if one.principal in (principal, EVERYBODY) and matches(one.host, host) and not self.is_idle(one)
+            if one.principal in (principal, EVERY_PRINCIPAL) and matches(one.host, host) and not self.is_idle(one)
         ]
         if any(one.permission == "DENY" and denies(one.operation, operation) for one in mine):
             return False
@@ -90,7 +90,7 @@ def covers(about: Iterable[Binding], allowed: Binding, operation: str) -> bool:
     """
     return any(
         one.permission == "ALLOW"
-        and one.principal in (allowed.principal, EVERYBODY)
+        and one.principal in (allowed.principal, EVERY_PRINCIPAL)
         and contains(one.host, allowed.host)
         and gives(one.operation, operation)
         for one in about
@@ -107,7 +107,7 @@ def denies_some_of(one: Binding, allowed: Binding, operation: str) -> bool:
     """
     return (
         one.permission == "DENY"
-        and (EVERYBODY in (one.principal, allowed.principal) or one.principal == allowed.principal)
+        and (EVERY_PRINCIPAL in (one.principal, allowed.principal) or one.principal == allowed.principal)
         and meet(one.host, allowed.host) is not None
         and denies(one.operation, operation)
     )

@@ -27,8 +27,8 @@ def pod_checks(
         datacenter = topology.datacenters[name]
         if datacenter.deployment.kind == "kubernetes":
             yield _image(datacenter)
-            if datacenter.deployment.kubernetes.context is not None:
-                yield from _admission(topology, datacenter, environ)
+            if (context := datacenter.deployment.kubernetes.context) is not None:
+                yield from _admission(topology, datacenter, context, environ)
 
 
 def _image(datacenter: DataCenter) -> Check:
@@ -41,14 +41,14 @@ def _image(datacenter: DataCenter) -> Check:
     return Check(f"image of {datacenter.name}", seen.level, seen.found, remedy)
 
 
-def _admission(topology: Topology, datacenter: DataCenter, environ: Mapping[str, str]) -> Iterator[Check]:
+def _admission(topology: Topology, datacenter: DataCenter, context: str, environ: Mapping[str, str]) -> Iterator[Check]:
     """Yield what the cluster of a context has against the manifests of a data centre."""
     from reconciler.deploy.kubernetes.admission import Admission
     from reconciler.deploy.kubernetes.kubectl import Kubectl
 
     deployment, what = datacenter.deployment, f"pods of {datacenter.name}"
     pods = deployment.kubernetes
-    kubectl = Kubectl(pods.context or "", pods.namespace, deployment.place, environ)
+    kubectl = Kubectl(context, pods.namespace, deployment.place, environ)
     try:
         made = manifests_of(topology, datacenter)
         if made.problems:

@@ -12,7 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.model.acls.authorizer import EVERY_OPERATION, EVERYBODY, Authorizer, covers, denies, denies_some_of
+from reconciler.model.acls.authorizer import (
+    EVERY_OPERATION,
+    EVERY_PRINCIPAL,
+    Authorizer,
+    covers,
+    denies,
+    denies_some_of,
+)
 from reconciler.model.acls.binding import Binding, Permission
 from reconciler.model.acls.hosts import contains, is_range, meet
 from reconciler.model.acls.requirements import IMPLIED, ResourcePattern
@@ -173,7 +180,7 @@ def _rules(about: Sequence[Sequence[Binding]], copy: _Copy, leave: Leave) -> set
         _Barred(operation, one.host)
         for acls in about
         for one in acls
-        if one.permission == "DENY" and one.principal == EVERYBODY
+        if one.permission == "DENY" and one.principal == EVERY_PRINCIPAL
         for operation in operations
         if denies(one.operation, operation)
     }
@@ -196,7 +203,7 @@ def _rules(about: Sequence[Sequence[Binding]], copy: _Copy, leave: Leave) -> set
                 continue
             if meant != [one.operation]:
                 leave(one, _READ_WRITE if _WRITING in operations else _READ_ONLY)
-            if one.permission == "DENY" and one.principal != EVERYBODY:
+            if one.permission == "DENY" and one.principal != EVERY_PRINCIPAL:
                 found |= {_Rule(one.principal, operation, "DENY", one.host) for operation in meant}
             elif one.permission == "DENY" and meant:
                 leave(one, _NOT_DENIED)
@@ -252,7 +259,7 @@ def _against(one: Binding, operation: str, against: _Against) -> str | None:
     ):
         return _UNDENIABLE
     # A DENY of `User:*` from some hosts cannot be put into DENYs of the allowed principals.
-    is_partly = one.principal == EVERYBODY and any(
+    is_partly = one.principal == EVERY_PRINCIPAL and any(
         bar.operation in given and meet(one.host, bar.host) is not None for bar in barred
     )
     return _REFUSED_PARTLY if is_partly else None

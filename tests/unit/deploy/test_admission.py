@@ -11,6 +11,7 @@ from reconciler.model.planning.health import Check
 from reconciler.operate.deployments.pods import pod_checks
 from reconciler.operate.deployments.rendering import manifests_of
 from tests.support.kubernetes.kubectl_stand_in import KubectlStandIn, limit_range, quota
+from tests.support.programs import write_program
 
 pytestmark = pytest.mark.slow
 
@@ -235,8 +236,8 @@ def test_no_kubectl(asked: Asked, tmp_path: Path) -> None:
 
 def test_something_else_by_the_name_of_kubectl(asked: Asked) -> None:
     environ = asked.kubectl.environ()
-    text = (asked.kubectl.folder / "kubectl").read_text()
-    (asked.kubectl.folder / "kubectl").write_text(text.replace("print(json.dumps({", "print('<html>', ({"))
+    program = asked.kubectl.folder / "kubectl"
+    write_program(program, program.read_text().replace("print(json.dumps({", "print('<html>', ({"))
     found = list(pod_checks(declare.load([asked.file]), ["b"], environ))
     assert found[-1].found == "kubectl printed no objects as JSON"
 
