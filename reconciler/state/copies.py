@@ -6,7 +6,10 @@ position.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Mapping, Sequence
+
+from confluent_kafka import KafkaError, Message
 
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.offsets.runs import CopyRecord
@@ -25,6 +28,57 @@ def _key(flow: str, remote: str, partition: int) -> str:
     return f"{flow}/{remote}/{partition}"
 
 
+class _Snapshot:
+    """The values as they were read at one time, and what was written since.
+
+    Args:
+        values: the newest value of every key.
+    """
+
+    def __init__(self, values: dict[str, Value]) -> None:
+        self.values = values
+        self._lock = threading.Lock()
+        self._flows: dict[tuple[str, int], list[str]] | None = None
+        self._ids: dict[str, dict[Ids, set[int]]] | None = None
+
+    def flows(self) -> Mapping[tuple[str, int], Sequence[str]]:
+        """Return which flows have a record of a remote partition; built at the first use."""
+        with self._lock:
+            if self._flows is None:
+                self._flows = {}
+                for key in self.values:
+                    # Capabilities of the target are in the same journal.
+                    match key.rsplit("/", 2):
+                        case [name, topic, number] if number.isdecimal():
+                            self._flows.setdefault((topic, int(number)), []).append(name)
+            return self._flows
+
+    def ids(self, flow: str, remote: str) -> Mapping[Ids, Collection[int]]:
+        """Return partitions by ids; built at the first use, then kept up, as each opening of a partition reads it."""
+        with self._lock:
+            if self._ids is None:
+                self._ids = {}
+                for key, value in self.values.items():
+                    copy, _, number = key.rpartition("/")
+                    if number.isdecimal():
+                        _note(self._ids, copy, int(number), value)
+            return self._ids.get(f"{flow}/{remote}", {})
+
+    def keep(self, key: str, value: Value) -> None:
+        """Add the value of a copy record that was written."""
+        copy, _, number = key.rpartition("/")
+        with self._lock:
+            self.values[key] = value
+            if self._ids is None:
+                return
+            known = self._ids.get(copy, {})
+            for ids, partitions in list(known.items()):
+                partitions.discard(int(number))
+                if not partitions:
+                    del known[ids]
+            _note(self._ids, copy, int(number), value)
+
+
 class Copies:
     """The copy records of a topology at one target cluster.
 
@@ -36,14 +90,13 @@ class Copies:
     def __init__(self, cluster: Cluster, topology: str) -> None:
         self._journal = Journal(cluster, JournalPlace(topology, "copies"), _TIMEOUT)
         self._follower: Follower | None = None
-        self._values: dict[str, Value] = {}
-        # Which flows have a record of a remote partition; built at the first use.
-        self._flows: dict[tuple[str, int], list[str]] | None = None
-        # By flow and remote topic; built at the first use and then kept up, as each opening of a partition reads it.
-        self._ids: dict[str, dict[Ids, set[int]]] | None = None
+        self._seen = _Snapshot({})
+        # What was posted and is not known to be stored: by key, the newest last, behind the value before them.
+        self._posted: dict[str, list[Value | None]] = {}
+        self._lock = threading.Lock()
 
     def refresh(self) -> None:
-        """Read all that is stored now.
+        """Read all that is stored now, behind what was posted before; what an outage lost of that is stored again.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -51,48 +104,49 @@ class Copies:
         """
         if self._follower is None:
             self._follower = self._journal.follow(polls=False)
-        self._values = self._follower.catch_up()
-        self._flows = None
-        self._ids = None
+        if self._posted:
+            self._journal.flush()
+        with self._lock:
+            lost = {key: list(posted) for key, posted in self._posted.items()}
+        values = self._follower.catch_up()
+        # A partition of a recreated topic is refused by the records of the others: none of them may be missing. Where
+        # another process has stored a record meanwhile, that one holds.
+        if again := {key: posted[-1] for key, posted in lost.items() if values.get(key) in posted[:-1]}:
+            self._journal.write_all(again)
+        for key, posted in lost.items():
+            self._is_stored(key, posted[-1])
+        values |= {key: value for key, value in again.items() if value is not None}
+        self._seen = _Snapshot(values)
+        # Another thread may have posted some while this one read.
+        with self._lock:
+            for key, posted in self._posted.items():
+                if (value := posted[-1]) is not None:
+                    self._seen.keep(key, value)
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""
-        value = self._values.get(_key(flow, remote, partition))
+        value = self._seen.values.get(_key(flow, remote, partition))
         return None if value is None else CopyRecord.from_json(value)
 
     def of_others(self, flow: str, remote: str, partition: int) -> dict[str, CopyRecord]:
         """Return what other flows than this one have on record of a remote partition, by flow, as it was read last."""
+        seen = self._seen
         return {
-            name: CopyRecord.from_json(self._values[_key(name, remote, partition)])
-            for name in self.flows().get((remote, partition), ())
+            name: CopyRecord.from_json(seen.values[_key(name, remote, partition)])
+            for name in seen.flows().get((remote, partition), ())
             if name != flow
         }
 
     def flows(self) -> Mapping[tuple[str, int], Sequence[str]]:
         """Return which flows have a record of a remote partition, as it was read last."""
-        if self._flows is None:
-            self._flows = {}
-            # Another thread may store some meanwhile.
-            for key in list(self._values):
-                # Capabilities of the target are in the same journal.
-                match key.rsplit("/", 2):
-                    case [name, topic, number] if number.isdecimal():
-                        self._flows.setdefault((topic, int(number)), []).append(name)
-        return self._flows
+        return self._seen.flows()
 
     def ids(self, flow: str, remote: str) -> Mapping[Ids, Collection[int]]:
         """Return which partitions of a remote topic are on record, by the ids of the original and of the remote topic.
 
         As it was read or written last.
         """
-        if self._ids is None:
-            found: dict[str, dict[Ids, set[int]]] = {}
-            for key, value in list(self._values.items()):
-                copy, _, number = key.rpartition("/")
-                if number.isdecimal():
-                    _note(found, copy, int(number), value)
-            self._ids = found
-        return self._ids.get(f"{flow}/{remote}", {})
+        return self._seen.ids(flow, remote)
 
     def put(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
         """Store a record and wait until it is stored.
@@ -100,25 +154,31 @@ class Copies:
         Raises:
             EnvironmentFault: AB310 or AB311, it is not stored.
         """
-        value = record.to_json()
-        self._journal.write(_key(flow, remote, partition), value)
-        self._keep(flow, remote, partition, value)
+        key, value = _key(flow, remote, partition), record.to_json()
+        self._journal.write(key, value)
+        with self._lock:
+            # It is behind whatever was posted before.
+            self._posted.pop(key, None)
+            self._seen.keep(key, value)
 
     def post(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
-        """Store a record without waiting; an outage may lose it."""
-        value = record.to_json()
-        self._journal.post(_key(flow, remote, partition), value)
-        self._keep(flow, remote, partition, value)
+        """Store a record without waiting; what an outage loses of it is stored by the next `refresh`."""
+        key, value = _key(flow, remote, partition), record.to_json()
+        with self._lock:
+            self._posted.setdefault(key, [self._seen.values.get(key)]).append(value)
+            self._seen.keep(key, value)
 
-    def _keep(self, flow: str, remote: str, partition: int, value: Value) -> None:
-        self._values[_key(flow, remote, partition)] = value
-        if self._ids is not None:
-            known = self._ids.get(f"{flow}/{remote}", {})
-            for ids, partitions in list(known.items()):
-                partitions.discard(partition)
-                if not partitions:
-                    del known[ids]
-            _note(self._ids, f"{flow}/{remote}", partition, value)
+        def note(error: KafkaError | None, _message: Message) -> None:
+            if error is None:
+                self._is_stored(key, value)
+
+        self._journal.post(key, value, note)
+
+    def _is_stored(self, key: str, value: Value | None) -> None:
+        """Forget that a value was posted, unless another was posted behind it."""
+        with self._lock:
+            if self._posted.get(key, [None])[-1] is value:
+                self._posted.pop(key, None)
 
     def close(self) -> None:
         """Store what was posted, and close the connection."""

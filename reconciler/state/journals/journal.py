@@ -140,13 +140,19 @@ class Journal:
         _LOG.debug("%s: wrote %d values, up to offset %d", self.where, len(records), max(stored))
         return max(stored)
 
-    def post(self, key: str, value: Value | None) -> None:
+    def post(self, key: str, value: Value | None, on_delivery: OnDelivery | None = None) -> None:
         """Send one value without waiting; what an outage delays longer than the timeout is dropped.
 
         So is what a producer at its end does not take; the next value has another one.
+
+        Args:
+            key: of the value.
+            value: the value; None is a tombstone.
+            on_delivery: called by a later call of this journal, with the error or None; never for a value that was not
+                taken.
         """
         try:
-            self._post(self._producer.get(), key.encode(), encoded(value), None)
+            self._post(self._producer.get(), key.encode(), encoded(value), on_delivery)
         except (*calls.RAISED, BufferError):
             self._producer.close()
 

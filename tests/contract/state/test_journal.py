@@ -251,3 +251,29 @@ def test_copy_records_that_nobody_waited_for_are_stored_at_the_end(target: Clust
     found = [copies.get("flow", topic_name, number) for number in range(5)]
     copies.close()
     assert found == [CopyRecord("s", "t")] * 5
+
+
+@pytest.mark.parametrize("other", [None, CopyRecord("x", "t")], ids=["lost", "stored-by-another-meanwhile"])
+def test_a_copy_record_that_an_outage_lost_is_stored_before_the_next_is_read(
+    target: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch, other: CopyRecord | None
+) -> None:
+    """A recreated topic is known by the records of its other partitions: each takeover counts on all of them."""
+    Journal(target, own("tests").copies).ensure()
+    ours, others = Copies(target, "tests"), Copies(target, "tests")
+    with monkeypatch.context() as outage:
+        outage.setattr(Journal, "post", lambda *_: None)
+        ours.post("flow", topic_name, 0, CopyRecord("s", "t"))
+        ours.post("flow", topic_name, 0, CopyRecord("s", "t", 5))
+    if other is not None:
+        others.put("flow", topic_name, 0, other)
+    ours.refresh()
+    others.refresh()
+    wanted = other or CopyRecord("s", "t", 5)
+    assert [one.get("flow", topic_name, 0) for one in (ours, others)] == [wanted] * 2
+    # Once it is stored, what another process writes holds.
+    others.put("flow", topic_name, 0, CopyRecord("y", "t"))
+    ours.refresh()
+    assert ours.get("flow", topic_name, 0) == CopyRecord("y", "t")
+    assert ours.ids("flow", topic_name) == {("y", "t"): {0}}
+    ours.close()
+    others.close()

@@ -19,7 +19,7 @@ from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.takeover.identical import Takeover
 from reconciler.replicator.takeover.translated import TranslatedTakeover
-from reconciler.state.copies import Copies
+from reconciler.state.copies import Copies, _Snapshot
 from reconciler.wire import EARLIEST, BrokerError, Leader, TopicInfo
 from reconciler.wire.requests.commits import CommittedPosition
 
@@ -44,10 +44,11 @@ class Remembered:
         self, records: Mapping[int, tuple[uuid.UUID | None, uuid.UUID | None]], ends: Mapping[int, int]
     ) -> None:
         self.copies = Copies(Cluster("west", ("west.example:9092",)), "tests")
-        self.copies._values = {
+        values = {
             f"flow/east.orders/{number}": CopyRecord(text(ids[0]), text(ids[1])).to_json()
             for number, ids in records.items()
         }
+        self.copies._seen = _Snapshot(values)
         self.ends = ends
         self.asked = 0
 
