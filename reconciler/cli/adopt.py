@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import TERMINAL, Files, go_on, load_topology
+from reconciler.cli.common import TERMINAL, Files, check_can_ask, go_on, load_topology
 from reconciler.cli.formats import FORMAT, PlanFormat, as_written
 from reconciler.cli.migrate.former import (
     ConnectorName,
@@ -97,9 +96,7 @@ def _check_options(*, yes: bool, rebuild: bool, no_verify: bool, goes_on: bool) 
     if no_verify and not rebuild:
         message = "it goes with --rebuild, which is not given"
         raise typer.BadParameter(message, param_hint="--no-verify")
-    if not yes and not sys.stdin.isatty():
-        message = "it is needed where there is no terminal to ask on"
-        raise typer.BadParameter(message, param_hint="--yes")
+    check_can_ask(yes)
 
 
 Observed = Mapping[str, ObservedCluster]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import TERMINAL, Files, confirm, go_on, load_topology
+from reconciler.cli.common import TERMINAL, Files, check_can_ask, confirm, go_on, load_topology
 from reconciler.cli.formats import PlanFormat
 from reconciler.cli.planning import print_outcome, show_plan, tell_next
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
@@ -20,7 +20,6 @@ from reconciler.cli.shared_options import (
     TakeOver,
     Topics,
     allowances,
-    check_can_ask,
 )
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.steps import Plan
@@ -92,11 +91,11 @@ class Asking(Approval):
 
         Raises:
             typer.Exit: the answer is not yes.
-            typer.BadParameter: `--yes`, there is no terminal.
+            NoTerminal: AB144, there is no terminal.
         """
         if self.yes:
             return False
-        check_can_ask()
+        check_can_ask(self.yes)
         if deleted := plan.deletions("topic"):
             confirm(self.topology, deleted)
         else:

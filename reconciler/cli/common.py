@@ -7,8 +7,9 @@ where they are used.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from reconciler.cli.environments import in_environment
-from reconciler.model.base.errors import Problem
+from reconciler.model.base.errors import AnabranchError, Problem
 from reconciler.operate.reporter import Emphasis, Reporter
 from reconciler.operate.targets import InvalidArgument
 
@@ -103,6 +104,42 @@ def dim(text: str) -> Line:
     from reconciler.report.text.line import Line
 
     return Line(text, style="dim")
+
+
+class NoTerminal(AnabranchError):
+    """A command has a question and no terminal; `main` adds the command line that needs no answer.
+
+    Args:
+        has_preview: whether the command has `--dry-run`.
+    """
+
+    exit_code = 2
+
+    def __init__(self, has_preview: bool = False) -> None:
+        self._has_preview = has_preview
+        super().__init__(self.beside(()))
+
+    def beside(self, arguments: Sequence[str]) -> Problem:
+        """Return what is printed, with the command line that was typed."""
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        line = shlex.join(["anabranch", *arguments[:end], "--yes", *arguments[end:]])
+        preview = "--dry-run shows what would be done; " if self._has_preview else ""
+        message = "nothing was changed: there is no terminal on which to confirm it"
+        return Problem("AB144", "", message, f"{preview}to confirm it beforehand: {line}")
+
+
+def check_can_ask(yes: bool, has_preview: bool = False) -> None:
+    """Check that there is a terminal to read the answer from, where one is needed.
+
+    Args:
+        yes: whether the answer was given beforehand, or none is needed.
+        has_preview: whether the command has `--dry-run`.
+
+    Raises:
+        NoTerminal: AB144, there is none.
+    """
+    if not (yes or sys.stdin.isatty()):
+        raise NoTerminal(has_preview)
 
 
 def ask(question: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import TERMINAL, Files, confirm, load_topology, say
+from reconciler.cli.common import TERMINAL, Files, check_can_ask, confirm, load_topology, say
 from reconciler.cli.planning import print_outcome, show_plan
 from reconciler.cli.shared_options import (
     AllowDelete,
@@ -19,7 +19,6 @@ from reconciler.cli.shared_options import (
     TakeOver,
     Topics,
     allowances,
-    check_can_ask,
 )
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.topology import Topology
@@ -62,7 +61,7 @@ def destroy(
         show_plan(plan, output, asks=not yes)
         _guard(topology, plan, observed, allowed, only, take_over)
         if not plan.changes_nothing and not yes:
-            check_can_ask()
+            check_can_ask(yes)
             confirm(topology, plan.deletions("topic"))
         is_new = locks.take_rest(plan)
         if is_new or not (plan.changes_nothing or yes):

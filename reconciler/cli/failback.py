@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reconciler.cli.common import TERMINAL, Files, load_topology, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import (
+    TERMINAL,
+    Files,
+    check_can_ask,
+    load_topology,
+    print_problems,
+    stderr_console,
+    stdout_console,
+)
 from reconciler.cli.failover import (
     LOCK_SECONDS,
     DryRun,
@@ -19,7 +27,6 @@ from reconciler.cli.failover import (
     WithoutGroups,
     Yes,
     allowance,
-    check_can_ask,
     chosen_flow,
     confirm,
 )
@@ -110,7 +117,7 @@ def failback(
     if export is not None and export_topic is not None:
         message = "records are exported to files or to a topic"
         raise typer.BadParameter(message, param_hint="--export-topic")
-    check_can_ask(dry_run, yes)
+    check_can_ask(dry_run or yes, has_preview=True)
     check_patterns(group, "--group", any_text=True)
     topology = load_topology(files)
     chosen = chosen_flow(topology, flow)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reconciler.cli.common import TERMINAL, Files, ask, load_topology, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import (
+    TERMINAL,
+    Files,
+    ask,
+    check_can_ask,
+    load_topology,
+    print_problems,
+    stderr_console,
+    stdout_console,
+)
 from reconciler.cli.completing import flow_names
 from reconciler.cli.formats import FORMAT, TextOrData, as_written, print_json
 from reconciler.cli.offsets.options import OnlyForward, check_patterns
@@ -90,7 +98,7 @@ def failover(
     if until_caught_up and source_lost:
         message = "a lost source cannot be caught up with"
         raise typer.BadParameter(message, param_hint="--until-caught-up")
-    check_can_ask(dry_run, yes)
+    check_can_ask(dry_run or yes, has_preview=True)
     check_patterns(group, "--group", any_text=True)
     allowed = allowance(leave_behind, without_group)
     topology = load_topology(files)
@@ -225,17 +233,6 @@ def allowance(leave_behind: str | None, without_group: Sequence[str] | None) -> 
         message = f"expected a number of records, or {_UNKNOWN}; found {leave_behind}"
         raise typer.BadParameter(message, param_hint="--leave-behind")
     return Allowance(int(number), groups)
-
-
-def check_can_ask(dry_run: bool, yes: bool) -> None:
-    """Check that there is a terminal to read the answer from, where one is needed.
-
-    Raises:
-        typer.BadParameter: there is no terminal.
-    """
-    if not (dry_run or yes or sys.stdin.isatty()):
-        message = "it is needed where there is no terminal to ask on; --dry-run shows what would be done"
-        raise typer.BadParameter(message, param_hint="--yes")
 
 
 def confirm(flow: str) -> None:

@@ -19,7 +19,7 @@ from typer.main import get_command
 from reconciler import starting
 from reconciler.cli import environments
 from reconciler.cli.commands import Commands
-from reconciler.cli.common import log_to, print_log, print_problems
+from reconciler.cli.common import NoTerminal, log_to, print_log, print_problems
 from reconciler.cli.formats import write_as_json
 from reconciler.cli.helping import Grouped, readable, settings
 from reconciler.cli.log import VERBOSE, begin_logging
@@ -94,12 +94,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log_to(None)
     write_as_json()
     strangers.listen(lambda problem: print_problems((problem,), severity="warning"))
-    general, rest = with_general_first(sys.argv[1:] if arguments is None else arguments)
+    typed = sys.argv[1:] if arguments is None else arguments
+    general, rest = with_general_first(typed)
     told = [*general, *with_values(rest)]
     try:
         command_line().main(told, prog_name="anabranch", standalone_mode=True)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except NoTerminal as error:
+        print_problems([error.beside(typed)])
+        code = error.exit_code
     except AnabranchError as error:
         print_problems(error.problems)
         print_log(error.log)

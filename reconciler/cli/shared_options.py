@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -98,17 +97,6 @@ AllowDelete = Annotated[
         help="Delete at most N things of a kind, as topic=3 or acl=1. Nothing else allows it, not --yes.",
     ),
 ]
-
-
-def check_can_ask() -> None:
-    """Check that there is a terminal to ask on.
-
-    Raises:
-        typer.BadParameter: `--yes`, there is none.
-    """
-    if not sys.stdin.isatty():
-        message = "nothing was changed: it is needed where there is no terminal to ask on"
-        raise typer.BadParameter(message, param_hint="--yes")
 
 
 def allowances(said: Sequence[str] | None) -> dict[DeletionKind, int] | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, load_topology
+from reconciler.cli.common import Files, load_with_fields
 from reconciler.cli.look.watching import Show, Watch, starting, tell
 from reconciler.cli.shared_options import Clusters, Output
 from reconciler.operate.watching import status_lookout
@@ -20,16 +20,18 @@ def status(
     watch: Watch = None,
 ) -> None:
     """Show whether the flows run, how fast, how far behind, and what is parked and why."""
+    from reconciler.report.status.quotas import quota_lines
     from reconciler.report.status.summary import status_lines
     from reconciler.report.status.to_json import status_json
     from reconciler.report.status.unapplied import unapplied_lines
     from reconciler.report.status.unread import unread_lines
 
-    topology = load_topology(files)
+    topology, fields = load_with_fields(files)
     start = starting(files)
     show = Show(
         lines=lambda look: [
             *status_lines(look.summaries(), whole=partitions, start=start),
+            *quota_lines(look.summaries(), fields),
             *unread_lines(topology.flows, look.failures),
             *unapplied_lines(topology, look.in_force),
         ],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, go_on, load_topology, say
+from reconciler.cli.common import Files, check_can_ask, go_on, load_topology, say
 from reconciler.cli.completing import flow_names
 from reconciler.operate.handing_back import Heir, hand_back
 from reconciler.operate.targets import InvalidArgument
@@ -40,10 +39,8 @@ def release(
     if chosen is None:
         message = f"no flow {flow}: there are {', '.join(one.name for one in topology.flows)}"
         raise InvalidArgument(message, "flow")
+    check_can_ask(yes)
     if not yes:
-        if not sys.stdin.isatty():
-            message = "it is needed where there is no terminal to ask on"
-            raise typer.BadParameter(message, param_hint="--yes")
         say(f"{flow} is paused, and {heir} goes on with its copies at {chosen.target}.")
         go_on()
     positions = hand_back(topology, chosen, offsets_topic, connector)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import Files, ask, load_topology, stderr_console, stdout_console
+from reconciler.cli.common import Files, ask, check_can_ask, load_topology, stderr_console, stdout_console
 from reconciler.cli.formats import TextOrData, print_json
 from reconciler.cli.offsets.options import (
     Clamp,
@@ -67,11 +66,9 @@ class _Manner:
         """Check that there is a terminal to read the answer from, where one is needed.
 
         Raises:
-            typer.BadParameter: there is no terminal.
+            NoTerminal: AB144, there is none.
         """
-        if not (self.dry_run or self.yes or sys.stdin.isatty()):
-            message = "it is needed where there is no terminal to ask on; --dry-run shows what would be written"
-            raise typer.BadParameter(message, param_hint="--yes")
+        check_can_ask(self.dry_run or self.yes, has_preview=True)
 
 
 def write(

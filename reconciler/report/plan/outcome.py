@@ -31,7 +31,10 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         yield f"  failed    {failure.step.cluster}  {task(failure.step)}"
     for skipped in outcome.skipped:
         yield f"  not done  {skipped.step.cluster}  {task(skipped.step)}: {skipped.why}"
-    yield f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.skipped)} not done."
+    if outcome.done or outcome.failed or outcome.skipped:
+        yield f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.skipped)} not done."
+    else:
+        yield "No topic and no ACL had to be changed."
     if outcome.in_force:
         yield f"This declaration is now in force at {', '.join(outcome.in_force)}."
         yield from _lacking(outcome)

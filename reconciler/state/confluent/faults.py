@@ -91,9 +91,8 @@ def not_allowed(cluster: Cluster, topic: str, operations: str) -> Problem:
 
 def unreachable(cluster: Cluster, reason: object) -> Unreachable:
     """Return the error for a cluster that does not answer."""
-    return Unreachable(
-        Problem("AB310", cluster.where, f"does not answer: {reason}", "check that it runs and the address is right")
-    )
+    remedy = "see whether its brokers run and do not hang, and whether the address is right"
+    return Unreachable(Problem("AB310", cluster.where, f"does not answer: {reason}", remedy))
 
 
 def unresolved(cluster: Cluster, reported: Collection[KafkaError]) -> Unreachable | None:

@@ -163,7 +163,7 @@ def test_somebody_agrees_by_typing_the_name(file: Path, source_cluster: Embedded
     command = ("offsets", "write", file, "--cluster", "us-east", "--group", group, "--topic", topic_name, "--to", 7)
 
     ended = anabranch(*command)
-    assert (ended.code, "no terminal to ask on" in " ".join(ended.stderr.split())) == (USAGE, True)
+    assert (ended.code, "there is no terminal on which to confirm it [AB144]" in ended.stderr) == (USAGE, True)
     ended = anabranch(*command, answer="y\n")
     assert (ended.code, "Nothing was written." in ended.stderr) == (ERROR, True)
     assert offsets_of(source_cluster, group) == {(topic_name, 0): 40}

@@ -107,7 +107,8 @@ def test_without_a_terminal_apply_needs_yes(
     create(source_cluster, topic_name)
     ended = anabranch("apply", topology)
     assert (ended.code, "1 to add" in ended.stdout) == (USAGE, True), "the plan is shown first"
-    assert "nothing was changed" in ended.stderr
+    assert ended.stderr.startswith("nothing was changed: there is no terminal on which to confirm it [AB144]\n")
+    assert ended.stderr.endswith(f": anabranch apply {topology} --yes\n")
     assert f"us-east.{topic_name}" not in names(target_cluster)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,37 @@ def test_problems_as_json_are_not_on_stderr_as_well(folder: Path, capsys: pytest
     (folder / "anabranch.yaml").write_text(DECLARED.replace("flows:", "flow:"))
     code, out, err = said(capsys, "validate", "-o", "json")
     assert (code, json.loads(out)["valid"], err) == (1, False, "")
+
+
+ASKING = {
+    ("adopt",): ("--clusters", "west"),
+    ("release",): ("--flow", "east-west", "--to", "mm2"),
+    ("failover",): ("--flow", "east-west", "--only-forward"),
+    ("failback",): ("--flow", "east-west"),
+    ("offsets", "write"): ("--cluster", "east", "--group", "billing", "--topic", "a b", "--to", "7"),
+    ("offsets", "import"): ("--from", "offsets.json"),
+}
+
+# These look at the clusters before: tests/integration/cli.
+ASKING_BEHIND_A_PLAN = {("apply",), ("destroy",), ("recreate",)}
+
+
+@pytest.mark.parametrize(("command", "options"), ASKING.items(), ids=map(" ".join, ASKING))
+def test_a_question_without_a_terminal_is_refused_with_the_line_to_type(
+    command: tuple[str, ...], options: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "anabranch.yaml").write_text(DECLARED)
+    code, out, err = said(capsys, *command, *options)
+    assert (code, out) == (2, "")
+    assert "there is no terminal on which to confirm it [AB144]\n" in err
+    assert err.endswith(f": {shlex.join(['anabranch', *command, *options, '--yes'])}\n")
+
+
+def test_the_line_to_type_has_yes_before_what_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = said(capsys, "--verbose=cli", "failover", "--flow", "a", "--", "-x.yaml")
+    assert err.endswith(": anabranch --verbose=cli failover --flow a --yes -- -x.yaml\n")
+
+
+def test_each_command_that_asks_is_tried() -> None:
+    asking = {path for path, command in ALL.items() if any("--yes" in one.opts for one in command.params)}
+    assert asking == ASKING.keys() | ASKING_BEHIND_A_PLAN

@@ -36,6 +36,13 @@ def binding(name: str) -> Binding:
     return Binding("topic", ResourcePattern(name), "User:alice", "READ")
 
 
+def test_where_flows_alone_change_no_steps_are_counted() -> None:
+    assert [line.plain for line in outcome_lines(Outcome([], [], [], in_force=[WEST]))] == [
+        "No topic and no ACL had to be changed.",
+        "This declaration is now in force at eu-west.",
+    ]
+
+
 def test_one_topic_of_several_does_not_hold_the_others_back() -> None:
     plan = planned()
     outcome = of(plan, made(plan, "users"), skipped=(GrantAcl(WEST, binding("us-east.users"), "f"),))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.declare import load_with_fields
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.groups import LastLook
@@ -18,6 +19,7 @@ from reconciler.model.recorded.declaration import DESTROYED, InForce, digest_int
 from reconciler.model.recorded.failover import FailedOver
 from reconciler.model.tasks.latency import Histogram, Latency, bucket_of
 from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.report.status.quotas import quota_lines
 from reconciler.report.status.summary import FlowSummary, status_lines, summarise
 from reconciler.report.status.to_json import status_json
 from reconciler.report.status.unapplied import unapplied_lines
@@ -120,6 +122,28 @@ def test_a_flow_that_copies_as_much_as_its_quota_allows_is_told_so(quota: int | 
     assert ("   quota 0.1 MB/s   lag 8" in line.plain) == (quota == 100_000)
     (caught_up,) = status_lines(summarise([declared], [said(partition(0, 9, 9))], NOW))
     assert "quota" not in caught_up.plain
+
+
+def test_the_line_that_holds_a_flow_back_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "held.yaml"
+    file.write_text(
+        """\
+version: 1
+name: both
+clusters: {east: {bootstrap: ["127.0.0.1:9"]}, west: {bootstrap: ["127.0.0.1:9"]}, north: {bootstrap: ["127.0.0.1:7"]}}
+flows:
+  - {name: east-west, from: east, to: west, quota: 600B/s}
+  - {name: east-north, from: east, to: north}
+"""
+    )
+    topology, fields = load_with_fields([file])
+    told = [said(partition(0, 1, 9)), replace(said(partition(0, 1, 9)), flow="east-north", target="north")]
+    (line,) = quota_lines(summarise(topology.flows, told, NOW), fields)
+    assert line.plain == (
+        f"{file}:5:52 (flows[0].quota): this quota holds east → west back: raise or remove it, and `anabranch apply`, "
+        "where the flow is to catch up sooner"
+    )
+    assert quota_lines(summarise(topology.flows, [said(partition(0, 9, 9))], NOW), fields) == []
 
 
 def test_a_flow_whose_target_was_not_read_has_a_line() -> None:
