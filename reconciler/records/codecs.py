@@ -117,7 +117,7 @@ def _zip_snappy(records: bytes | memoryview, _level: int | None) -> bytes:
 
 def _zip_lz4(records: bytes | memoryview, level: int | None) -> bytes:
     # Kafka cannot read lz4 blocks that depend on each other.
-    return bytes(lz4.frame.compress(records, compression_level=level or 0, block_linked=False))
+    return bytes(lz4.frame.compress(records, compression_level=level or 0, block_linked=False, store_size=False))
 
 
 def _zip_zstd(records: bytes | memoryview, level: int | None) -> bytes:

@@ -35,13 +35,13 @@ _GZIP = 31
 _PIECE = 2**20
 _SEVERAL_PIECES = 8 * _PIECE
 # Most bytes that one compressed byte can expand to: RFC 1951 (258 in two bits), and LZ4's block format.
-_GZIP_RATIO, _LZ4_RATIO = 1_032, 255
+_GZIP_RATIO, LZ4_RATIO = 1_032, 255
 # An lz4 frame as producers write it: magic, independent blocks of up to 64 KB and no checksums, the header's checksum;
 # behind it the block's size, whose first bit is set where it is stored as it is, the block, and an end mark.
-_LZ4_USUAL, _LZ4_END = b"\x04\x22\x4d\x18\x60\x40\x82", bytes(4)
-_LZ4_SIZE = struct.Struct("<I")
-_LZ4_BLOCK = len(_LZ4_USUAL) + _LZ4_SIZE.size
-_LZ4_STORED = 1 << 31
+LZ4_USUAL, LZ4_END = b"\x04\x22\x4d\x18\x60\x40\x82", bytes(4)
+LZ4_SIZE = struct.Struct("<I")
+_LZ4_BLOCK = len(LZ4_USUAL) + LZ4_SIZE.size
+LZ4_STORED = 1 << 31
 # Space for such a block that is decompressed, in sizes of it; the few that need more are decompressed by the frame.
 _LZ4_USUAL_RATIO = 16
 # Bytes fed to a decoder at once: it copies whatever of them it does not consume.
@@ -160,11 +160,11 @@ def _one_lz4_block(body: bytes) -> bytes | None:
 
     Returns None where it is another frame, holds more than most do, or is damaged.
     """
-    if not (body.startswith(_LZ4_USUAL) and body.endswith(_LZ4_END)):
+    if not (body.startswith(LZ4_USUAL) and body.endswith(LZ4_END)):
         return None
-    (size,) = _LZ4_SIZE.unpack_from(body, len(_LZ4_USUAL))
-    block = body[_LZ4_BLOCK : -len(_LZ4_END)]
-    if size == len(block) | _LZ4_STORED:
+    (size,) = LZ4_SIZE.unpack_from(body, len(LZ4_USUAL))
+    block = body[_LZ4_BLOCK : -len(LZ4_END)]
+    if size == len(block) | LZ4_STORED:
         return block
     if size != len(block) or not size:
         return None
@@ -176,7 +176,7 @@ def _one_lz4_block(body: bytes) -> bytes | None:
 
 def lz4_frames(body: bytes, most: int) -> bytes | memoryview:
     """Decompress consecutive lz4 frames."""
-    if len(body) * _LZ4_RATIO <= most:
+    if len(body) * LZ4_RATIO <= most:
         if (block := _one_lz4_block(body)) is not None:
             return block
         plain, end = lz4.frame.decompress(body, return_bytes_read=True)

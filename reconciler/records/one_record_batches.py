@@ -21,8 +21,9 @@ from reconciler.records.batch import (
     Batch,
 )
 from reconciler.records.checksum import crc32c
-from reconciler.records.codecs import pack, unpack
+from reconciler.records.codecs import LZ4, pack, unpack
 from reconciler.records.decompression import DecompressedTooLarge
+from reconciler.records.lz4_runs import NO_DELTAS, SHORTEST, TIMES, lz4_run
 from reconciler.records.merge import PLAIN_BYTES
 from reconciler.records.split import read_at
 from reconciler.records.varint import SIGNED, signed
@@ -30,15 +31,10 @@ from reconciler.records.varint import SIGNED, signed
 # The header fields that are read: base offset, length, magic, crc, attributes, last offset delta, both times, count.
 _FRONT = struct.Struct(">qi4xbIhiqq14xi")
 _ONE = 1
-# The length field, zigzag, of a record without key, value and headers: six bytes.
-_SIX = 12
 _LEAST = HEADER_SIZE + 7
 _MORE = 0x80
 _BITS = 0x7F
-# Record attributes (unused by Kafka) and both deltas as producers write them in a batch's first record.
-_NO_DELTAS = b"\x00\x00\x00"
 _TABLE = len(SIGNED)
-_TIMES = tuple(b"\x00" + one for one in SIGNED)
 # A longer record has more than two bytes of length, which a run has not; so has nearly every longer compressed one.
 _LONGEST = HEADER_SIZE - LOG_OVERHEAD + 2 + 0x1FFF
 
@@ -123,9 +119,14 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
     """Return the one-record batches from `at` on as one, and the place behind; None when there are not two.
 
     The batch is not sealed, as most callers give it another header.
-
-    The loop runs once a record, so it avoids calls.
     """
+    if _FRONT.unpack_from(data, at)[4] == LZ4 and (joined := lz4_run(data, at, limit)) is not None:
+        return joined
+    return _one_by_one(data, at, limit)
+
+
+def _one_by_one(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
+    """Return what `_run` does, of any codec. The loop runs once a record, so it avoids calls."""
     header, total = _FRONT.unpack_from, len(data)
     first, _, _, _, codec, _, first_time, newest, _ = header(data, at)
     expected, most, left = first, min(at + limit, total), PLAIN_BYTES
@@ -153,11 +154,11 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
             # A length of more than two bytes fails the next condition.
             size = size & _BITS | plain[start + 1] << 7
             start += 2
-        behind = start + len(_NO_DELTAS)
-        if size < _SIX or size != (stop - start) << 1 or plain[start:behind] != _NO_DELTAS:
+        behind = start + len(NO_DELTAS)
+        if size < SHORTEST or size != (stop - start) << 1 or plain[start:behind] != NO_DELTAS:
             break
         place, moved = base - first, time - first_time
-        stamp = _TIMES[moved] if 0 <= moved < _TABLE else b"\x00" + signed(moved)
+        stamp = TIMES[moved] if 0 <= moved < _TABLE else b"\x00" + signed(moved)
         spot = SIGNED[place] if place < _TABLE else signed(place)
         size = len(stamp) + len(spot) + stop - behind
         pieces += (SIGNED[size] if size < _TABLE else signed(size), stamp, spot, plain[behind:stop])

@@ -195,11 +195,12 @@ def test_compressed_batches_of_one_codec_are_one_in_that_codec(
     assert (one.base_offset, one.next_offset) == (originals[0].base_offset, originals[-1].next_offset)
 
 
-@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
-def test_many_compressed_records_stay_as_they_are(codec: int) -> None:
+@pytest.mark.parametrize(("codec", "together"), [(GZIP, 100), (SNAPPY, 300), (LZ4, 300), (ZSTD, 300)])
+def test_many_compressed_records_are_merged_where_that_is_worth_it_and_quick(codec: int, together: int) -> None:
     queue = deque(batch(*some(100), base_offset=100 * number, codec=codec) for number in range(3))
     first = queue[0]
-    assert take(queue, LIMIT, small=LIMIT).batch is first
+    assert take(deque(queue), LIMIT).batch is first
+    assert take(queue, LIMIT, small=LIMIT).batch.record_count == together
 
 
 def test_so_many_records_are_merged_as_are_quickly_compressed() -> None:
