@@ -31,7 +31,7 @@ from reconciler.report.plan import to_markdown as plan_markdown
 from reconciler.report.plan import to_picture as plan_picture
 from reconciler.report.plan import to_text as plan_text
 from reconciler.report.status import events as on_record
-from reconciler.report.status import groups, lag, live, log, topics, unapplied, unread
+from reconciler.report.status import groups, lag, live, log, quotas, topics, unapplied, unread
 from reconciler.report.status import summary as status
 from reconciler.report.status import to_json as status_json
 from tests.support.hostile import values as of
@@ -131,6 +131,7 @@ PRINTERS = (
     Printer(status.status_lines, "text", lambda n: status.status_lines(of.summaries(n))),
     Printer(status.status_lines, "text", lambda n: status.status_lines(of.paused(n))),
     Printer(unread.unread_lines, "text", lambda n: unread.unread_lines(of.declared(n).flows, {f"2 {n}"})),
+    Printer(quotas.quota_lines, "text", lambda n: quotas.quota_lines(of.held_back(n), of.places(n))),
     Printer(
         unapplied.unapplied_lines,
         "text",

@@ -8,6 +8,7 @@ from typing import Literal
 from reconciler.model.acls.binding import Binding
 from reconciler.model.acls.requirements import Acl, ResourcePattern
 from reconciler.model.base.errors import Problem
+from reconciler.model.declared.fields import Field
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.groups import GroupRules, LastLook, SyncedGroup
 from reconciler.model.declared.topology import Topology
@@ -173,6 +174,14 @@ def paused(name: str) -> list[status.FlowSummary]:
     told = Pauses({PauseScope(name, name, 1): True}, {PauseScope(name, name, 1): name})
     made = summaries(name)
     return status.with_pauses(made, {one.target: told for one in made})
+
+
+def held_back(name: str) -> list[status.FlowSummary]:
+    return [replace(one, quota=10, bytes_per_second=10.0, lag=5) for one in summaries(name)]
+
+
+def places(name: str) -> dict[str, tuple[Field, ...]]:
+    return {one.name: (Field("quota", "10B/s", f"{name}.yaml:3:5 (flows[0].quota)"),) for one in summaries(name)}
 
 
 def events(name: str) -> list[log.Event]:
