@@ -10,19 +10,22 @@ from reconciler.report.text.line import Line
 
 
 def quota_lines(summaries: Sequence[FlowSummary], fields: Mapping[str, Sequence[Field]]) -> list[Line]:
-    """Return a line for each flow that is held at its quota: in which file and line that stands, and how it is changed.
+    """Return a line for each quota that holds flows back: in which file and line it stands, and how it is changed.
 
     Args:
         summaries: the flows.
         fields: by flow, with the places of those that files declare.
     """
     places = {name: one.place for name, declared in fields.items() for one in declared if one.key == "quota"}
+    held: dict[str, list[str]] = {}
+    for one in summaries:
+        if one.is_at_quota and (place := places.get(one.name)):
+            held.setdefault(place, []).append(f"{one.source} → {one.target}")
     return [
         Line(
-            f"{place}: this quota holds {one.source} → {one.target} back: raise or remove it, and `anabranch apply`, "
-            "where the flow is to catch up sooner",
+            f"{place}: this quota holds {', '.join(routes)} back: raise or remove it, and `anabranch apply`, "
+            f"where {'it is' if len(routes) == 1 else 'they are'} to catch up sooner",
             style="yellow",
         )
-        for one in summaries
-        if one.is_at_quota and (place := places.get(one.name))
+        for place, routes in held.items()
     ]

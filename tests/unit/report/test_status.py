@@ -12,6 +12,7 @@ import pytest
 
 from reconciler.declare import load_with_fields
 from reconciler.model.declared.cluster import Cluster
+from reconciler.model.declared.fields import Field
 from reconciler.model.declared.flow import Flow
 from reconciler.model.declared.groups import LastLook
 from reconciler.model.declared.topology import Topology
@@ -141,9 +142,14 @@ flows:
     (line,) = quota_lines(summarise(topology.flows, told, NOW), fields)
     assert line.plain == (
         f"{file}:5:52 (flows[0].quota): this quota holds east → west back: raise or remove it, and `anabranch apply`, "
-        "where the flow is to catch up sooner"
+        "where it is to catch up sooner"
     )
     assert quota_lines(summarise(topology.flows, [said(partition(0, 9, 9))], NOW), fields) == []
+    both = {"east-west": (Field("quota", "600B/s", "a.yaml:2:1 (defaults.quota)"),)}
+    both["east-north"] = both["east-west"]
+    flows = [replace(one, quota=600) for one in topology.flows]
+    (line,) = quota_lines(summarise(flows, told, NOW), both)
+    assert "(defaults.quota): this quota holds east → west, east → north back: raise" in line.plain
 
 
 def test_a_flow_whose_target_was_not_read_has_a_line() -> None:
