@@ -199,8 +199,8 @@ class Agreement:
 
 def _different(logs: Logs, offset: int, what: str) -> Disagreement:
     text = (
-        f"{logs.copy} is not a copy of {logs.place.topic}: its record {offset} differs in {what}; the source was "
-        f"recreated, or another producer wrote to the copy; {reasons.recreating(logs.place.remote)}"
+        f"{logs.copy} is not a copy of {logs.place.topic}: its record at offset {offset} differs in {what}; the source "
+        f"was recreated, or another producer wrote to the copy; {reasons.recreating(logs.place.remote)}"
     )
     return Disagreement(PartitionState.PARKED, "AB209", text)
 

@@ -34,7 +34,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
     if outcome.done or outcome.failed or outcome.skipped:
         yield f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.skipped)} not done."
     else:
-        yield "No topic and no ACL had to be changed."
+        yield "No topic and no ACL had to be changed: flows alone."
     if outcome.in_force:
         yield f"This declaration is now in force at {', '.join(outcome.in_force)}."
         yield from _lacking(outcome)

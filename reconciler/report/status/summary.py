@@ -339,7 +339,7 @@ def _lag(summary: FlowSummary) -> str:
         return "lag unknown"
     age = "" if summary.lag_seconds is None else f", {seconds(summary.lag_seconds)}"
     unknown = f", of {counted(summary.unknown, 'partition')} unknown" if summary.unknown else ""
-    return f"lag {summary.lag:,} records{age}{unknown}"
+    return f"lag {counted(summary.lag, 'record')}{age}{unknown}"
 
 
 def _pause_line(scope: PauseScope, said: str) -> Line:

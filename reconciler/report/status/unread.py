@@ -17,7 +17,7 @@ def unread_lines(flows: Iterable[Flow], unread: Collection[str]) -> list[Line]:
     """
     return [
         Line(f"{flow.source} → {flow.target}   ", style="bold").append(
-            f"unknown     {flow.target} does not answer", style="red"
+            f"unknown     {flow.target} does not answer [AB310]", style="red"
         )
         for flow in flows
         if flow.target in unread and flow.enabled

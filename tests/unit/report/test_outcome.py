@@ -38,7 +38,7 @@ def binding(name: str) -> Binding:
 
 def test_where_flows_alone_change_no_steps_are_counted() -> None:
     assert [line.plain for line in outcome_lines(Outcome([], [], [], in_force=[WEST]))] == [
-        "No topic and no ACL had to be changed.",
+        "No topic and no ACL had to be changed: flows alone.",
         "This declaration is now in force at eu-west.",
     ]
 

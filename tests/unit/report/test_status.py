@@ -155,7 +155,7 @@ flows:
 def test_a_flow_whose_target_was_not_read_has_a_line() -> None:
     flows = [flow(), flow("east-north"), replace(flow("east-south"), enabled=False)]
     assert [one.plain for one in unread_lines(flows, {"north", "south"})] == [
-        "east → north   unknown     north does not answer"
+        "east → north   unknown     north does not answer [AB310]"
     ]
 
 

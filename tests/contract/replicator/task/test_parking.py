@@ -166,7 +166,7 @@ def test_foreign_records_in_a_new_remote_topic_park(trouble: Trouble, first: Cop
 def test_foreign_records_behind_the_copy_park(trouble: Trouble, second: Copied) -> None:
     status = parked(trouble, second, "foreign")
     assert (code(status), trouble.end("foreign")) == ("AB209", 11)
-    assert "its record 10 differs in" in str(status.reason)
+    assert "its record at offset 10 differs in" in str(status.reason)
 
 
 def test_a_foreign_idempotent_producer_parks(trouble: Trouble, second: Copied) -> None:
