@@ -51,6 +51,9 @@ _UNKNOWN = re.compile(
 # A real answer may be above its limit, but never as large as this (bytes).
 _NO_SIZE = 2**28
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+# librdkafka reports as authentication also that a connection ended or hung while it logged in (`rdkafka_broker.c`,
+# `rd_kafka_handle_SaslHandshake`), as to a broker that is stopped.
+_CUT_SHORT = tuple(f"failed: {KafkaError(code).str()}" for code in sorted(UNANSWERED))
 
 
 def is_refusal(error: KafkaError) -> bool:
@@ -59,8 +62,8 @@ def is_refusal(error: KafkaError) -> bool:
 
 
 def is_authentication(error: KafkaError) -> bool:
-    """Return whether authentication failed."""
-    return error.code() in _AUTHENTICATION
+    """Return whether authentication failed: a broker has answered so."""
+    return error.code() in _AUTHENTICATION and not any(text in error.str() for text in _CUT_SHORT)
 
 
 def is_not_let_in(error: KafkaError) -> bool:
