@@ -61,13 +61,30 @@ def lz4_run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
             break
         newest = max(newest, *times)
         expected, at = expected + len(times), end
-    count = expected - first
+    one = whole_run(LZ4, (first, expected), (first_time, newest), pieces, limit)
+    return None if one is None else (one, at)
+
+
+def whole_run(
+    codec: int, offsets: tuple[int, int], times: tuple[int, int], pieces: Sequence[bytes], limit: int
+) -> Batch | None:
+    """Return the records of a run as one batch that is not sealed; None where it is one, or takes more than `limit`.
+
+    Args:
+        codec: Kafka's number of it.
+        offsets: of the first record, and behind the last.
+        times: of the first record, and of the newest.
+        pieces: the records, uncompressed, with their new deltas.
+        limit: bytes of the batch.
+    """
+    first, behind = offsets
+    count = behind - first
     if count <= _ONE:
         return None
-    body = pack(LZ4, b"".join(pieces))
+    body = pack(codec, b"".join(pieces))
     if HEADER_SIZE + len(body) > limit:
         return None
-    return Batch(first, count - 1, count, LZ4, first_time, newest, -1, -1, -1, NO_CRC, body), at
+    return Batch(first, count - 1, count, codec, *times, -1, -1, -1, NO_CRC, body)
 
 
 def _blocks(data: bytes, at: int, most: int, expected: int) -> tuple[list[bytes], list[int], int]:

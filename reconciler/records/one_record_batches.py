@@ -17,13 +17,12 @@ from reconciler.records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
-    NO_CRC,
     Batch,
 )
 from reconciler.records.checksum import crc32c
-from reconciler.records.codecs import LZ4, pack, unpack
+from reconciler.records.codecs import LZ4, unpack
 from reconciler.records.decompression import DecompressedTooLarge
-from reconciler.records.lz4_runs import NO_DELTAS, SHORTEST, TIMES, lz4_run
+from reconciler.records.lz4_runs import NO_DELTAS, SHORTEST, TIMES, lz4_run, whole_run
 from reconciler.records.merge import PLAIN_BYTES
 from reconciler.records.split import read_at
 from reconciler.records.varint import SIGNED, signed
@@ -165,13 +164,8 @@ def _one_by_one(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
         if time > newest:  # noqa: PLR1730 - max() takes a tenth of the whole pass
             newest = time
         expected, at = base + 1, end
-    count = expected - first
-    if count <= _ONE:
-        return None
-    body = pack(codec, b"".join(pieces))
-    if HEADER_SIZE + len(body) > limit:
-        return None
-    return Batch(first, count - 1, count, codec, first_time, newest, -1, -1, -1, NO_CRC, body), at
+    one = whole_run(codec, (first, expected), (first_time, newest), pieces, limit)
+    return None if one is None else (one, at)
 
 
 def _decompressed(codec: int, body: bytes) -> bytes:

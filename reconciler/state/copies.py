@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message
 
@@ -26,6 +27,13 @@ Ids = tuple[str | None, str | None]
 
 def _key(flow: str, remote: str, partition: int) -> str:
     return f"{flow}/{remote}/{partition}"
+
+
+class _Posted(NamedTuple):
+    """A value that was posted, and what may be stored where it was lost: earlier ones, and the value before them."""
+
+    value: Value
+    before: tuple[Value | None, ...]
 
 
 class _Snapshot:
@@ -91,8 +99,8 @@ class Copies:
         self._journal = Journal(cluster, JournalPlace(topology, "copies"), _TIMEOUT)
         self._follower: Follower | None = None
         self._seen = _Snapshot({})
-        # What was posted and is not known to be stored: by key, the newest last, behind the value before them.
-        self._posted: dict[str, list[Value | None]] = {}
+        # What was posted and is not known to be stored, by key.
+        self._posted: dict[str, _Posted] = {}
         self._lock = threading.Lock()
 
     def refresh(self) -> None:
@@ -107,21 +115,19 @@ class Copies:
         if self._posted:
             self._journal.flush()
         with self._lock:
-            lost = {key: list(posted) for key, posted in self._posted.items()}
+            lost = dict(self._posted)
         values = self._follower.catch_up()
         # A partition of a recreated topic is refused by the records of the others: none of them may be missing. Where
         # another process has stored a record meanwhile, that one holds.
-        if again := {key: posted[-1] for key, posted in lost.items() if values.get(key) in posted[:-1]}:
+        if again := {key: posted.value for key, posted in lost.items() if values.get(key) in posted.before}:
             self._journal.write_all(again)
         for key, posted in lost.items():
-            self._is_stored(key, posted[-1])
-        values |= {key: value for key, value in again.items() if value is not None}
-        self._seen = _Snapshot(values)
+            self._is_stored(key, posted)
+        self._seen = _Snapshot(values | again)
         # Another thread may have posted some while this one read.
         with self._lock:
             for key, posted in self._posted.items():
-                if (value := posted[-1]) is not None:
-                    self._seen.keep(key, value)
+                self._seen.keep(key, posted.value)
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""
@@ -165,20 +171,22 @@ class Copies:
         """Store a record without waiting; what an outage loses of it is stored by the next `refresh`."""
         key, value = _key(flow, remote, partition), record.to_json()
         with self._lock:
-            self._posted.setdefault(key, [self._seen.values.get(key)]).append(value)
+            earlier = self._posted.get(key)
+            before = (self._seen.values.get(key),) if earlier is None else (*earlier.before, earlier.value)
+            self._posted[key] = posted = _Posted(value, before)
             self._seen.keep(key, value)
 
         def note(error: KafkaError | None, _message: Message) -> None:
             if error is None:
-                self._is_stored(key, value)
+                self._is_stored(key, posted)
 
         self._journal.post(key, value, note)
 
-    def _is_stored(self, key: str, value: Value | None) -> None:
+    def _is_stored(self, key: str, posted: _Posted) -> None:
         """Forget that a value was posted, unless another was posted behind it."""
         with self._lock:
-            if self._posted.get(key, [None])[-1] is value:
-                self._posted.pop(key, None)
+            if self._posted.get(key) is posted:
+                del self._posted[key]
 
     def close(self) -> None:
         """Store what was posted, and close the connection."""

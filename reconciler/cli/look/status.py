@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reconciler.cli.common import Files, load_with_fields
 from reconciler.cli.look.watching import Show, Watch, starting, tell
 from reconciler.cli.shared_options import Clusters, Output
-from reconciler.operate.watching import status_lookout
+from reconciler.operate.watching import StatusView, status_lookout
+
+if TYPE_CHECKING:
+    from reconciler.report.text.line import Line
 
 
 def status(
@@ -28,13 +31,18 @@ def status(
 
     topology, fields = load_with_fields(files)
     start = starting(files)
-    show = Show(
-        lines=lambda look: [
-            *status_lines(look.summaries(), whole=partitions, start=start),
-            *quota_lines(look.summaries(), fields),
+
+    def lines(look: StatusView) -> list[Line]:
+        summaries = look.summaries()
+        return [
+            *status_lines(summaries, whole=partitions, start=start),
+            *quota_lines(summaries, fields),
             *unread_lines(topology.flows, look.failures),
             *unapplied_lines(topology, look.in_force),
-        ],
+        ]
+
+    show = Show(
+        lines=lines,
         value=lambda look: status_json(look.summaries(), look.now, sorted(look.failures)),
     )
     tell(status_lookout(topology, clusters), show, output, watch)
