@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bench.commands import control, crowd, groups, index, latency, padding, race, service, soak, verify
+from bench.commands import control, crowd, flows, groups, index, latency, padding, race, service, soak, verify
 from reconciler.model.base.errors import AnabranchError
 from reconciler.starting import set_log_levels
 
@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m bench", description="Measure Anabranch on this machine.")
     commands = made.add_subparsers(required=True, metavar="COMMAND")
-    for command in (race, latency, soak, padding, crowd, control, groups, service, verify, index):
+    for command in (race, latency, soak, padding, crowd, flows, control, groups, service, verify, index):
         command.add(commands)
     return made
 

@@ -14,12 +14,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the subcommand."""
     command = new_command(commands, "control", _TEXT)
     command.add_argument("--topics", type=count, default=1000, help="topics of the source")
+    command.add_argument("--partitions", type=count, default=1, help="partitions of each")
     command.add_argument("--acls", type=count, default=3000, help="ACLs of the source")
     command.set_defaults(run=_run)
 
 
 def _run(asked: argparse.Namespace) -> None:
-    found = control(asked.topics, asked.acls, say)
-    publish(
-        lambda machine, date: control_report(asked.topics, asked.acls, found, machine, date), "control", asked.write
-    )
+    sizes = asked.topics, asked.partitions, asked.acls
+    found = control(*sizes, say)
+    publish(lambda machine, date: control_report(*sizes, found, machine, date), "control", asked.write)

@@ -52,6 +52,11 @@ class Scene:
         return min(3, self.target.options.nodes)
 
     @property
+    def topology(self) -> Path:
+        """Where a topology file of Anabranch's is kept."""
+        return self.folder / "topology.yaml"
+
+    @property
     def log(self) -> Path:
         """Where the competitor's output goes."""
         return self.folder / "output.log"

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -71,12 +72,8 @@ class Anabranch(Replicator):
             EnvironmentFault: AB350, the apply failed.
         """
         # JSON is YAML.
-        (scene.folder / "topology.yaml").write_text(json.dumps(self.topology(scene), indent=2))
-        with scene.log.open("wb") as output:
-            apply = [*_COMMAND, "apply", str(scene.folder / "topology.yaml"), "--yes"]
-            done = subprocess.run(apply, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False)
-        if done.returncode != 0:
-            raise fault(scene, f"`anabranch apply` ended with {done.returncode}")
+        scene.topology.write_text(json.dumps(self.topology(scene), indent=2))
+        timed(scene, "apply", str(scene.topology), "--yes")
 
     def topology(self, scene: Scene) -> dict[str, Any]:
         """Return what it declares, as JSON types."""
@@ -84,8 +81,8 @@ class Anabranch(Replicator):
             "version": 1,
             "name": scene.alias,
             "clusters": {
-                scene.alias: _cluster(scene.source),
-                "target": _cluster(scene.target) | {"datacenter": "here"},
+                scene.alias: declared(scene.source),
+                "target": declared(scene.target) | {"datacenter": "here"},
             },
             "flows": [
                 {
@@ -106,8 +103,7 @@ class Anabranch(Replicator):
 
     def start(self, scene: Scene) -> subprocess.Popen[bytes]:
         """Start `anabranch replicate`."""
-        command = [*_COMMAND, "replicate", str(scene.folder / "topology.yaml"), *self._options]
-        command += ["--state-dir", str(scene.folder / "state")]
+        command = replicate(scene, *self._options)
         if self._lease is not None:
             command = [*_BESIDE_SPARK, str(scene.folder / "spark"), _WORKERS, str(self._lease.ports[0]), *command]
         self._process = start_child(command, scene.log)
@@ -144,12 +140,33 @@ class Anabranch(Replicator):
             raise fault(scene, f"`anabranch replicate` ended with {code}")
 
 
-def _cluster(cluster: EmbeddedCluster) -> dict[str, object]:
+def timed(scene: Scene, *words: str) -> float:
+    """Run a command to its end, and return the seconds from its start, Python's own included.
+
+    Raises:
+        EnvironmentFault: AB350, it failed.
+    """
+    began = time.monotonic()
+    with scene.log.open("wb") as output:
+        done = subprocess.run(
+            [*_COMMAND, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False
+        )
+    if done.returncode != 0:
+        raise fault(scene, f"`anabranch {words[0]}` ended with {done.returncode}")
+    return time.monotonic() - began
+
+
+def replicate(scene: Scene, *options: str) -> list[str]:
+    """Return the command that copies what a scene's topology declares."""
+    return [*_COMMAND, "replicate", str(scene.topology), *options, "--state-dir", str(scene.folder / "state")]
+
+
+def declared(cluster: EmbeddedCluster) -> dict[str, object]:
     """Return a cluster as a topology declares it; a password is handed to the process in its environment."""
-    declared: dict[str, object] = {"bootstrap": cluster.bootstrap}
+    bootstrap: dict[str, object] = {"bootstrap": cluster.bootstrap}
     client = cluster.client_config()
     if "sasl.password" not in client:
-        return declared
+        return bootstrap
     variable = f"BENCH_PASSWORD_{cluster.name.upper()}"
     os.environ[variable] = client["sasl.password"]
     security = {
@@ -159,4 +176,4 @@ def _cluster(cluster: EmbeddedCluster) -> dict[str, object]:
         "password": f"env:{variable}",
         "ca": f"file:{client['ssl.ca.location']}",
     }
-    return {**declared, "security": security}
+    return {**bootstrap, "security": security}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,16 +77,21 @@ class ProcessTree:
             largest[role] = max(size, largest.get(role, 0))
         return largest
 
-    def memory(self) -> Memory:
-        """Return the peaks noted so far, and what all hold now."""
-        self.note_memory()
-        together = 0
+    def held(self) -> Counter[str]:
+        """Return the bytes that all processes of each role hold now, each page counted once."""
+        held: Counter[str] = Counter()
         for process in self._all():
             try:
                 # Workers are forks that share pages, so that a sum of their resident sizes would count these twice.
-                together += _kib(f"/proc/{process.pid}/smaps_rollup", "Pss")
-            except (ProcessLookupError, FileNotFoundError):
+                held[self._role(process)] += _kib(f"/proc/{process.pid}/smaps_rollup", "Pss")
+            except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
                 continue
+        return held
+
+    def memory(self) -> Memory:
+        """Return the peaks noted so far, and what all hold now."""
+        self.note_memory()
+        together = sum(self.held().values())
         jvm, driver, worker = (
             max((peak for known, peak in self._peaks.values() if known == role), default=0)
             for role in ("jvm", "driver", "worker")

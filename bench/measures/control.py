@@ -38,6 +38,7 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.state.confluent.bindings import EVERY
 
 _ANSWER_SECONDS = 60
+_ACL_SECONDS = 300
 _AT_ONCE = 1000
 _USER, _PASSWORD = "bench", "bench-secret"
 _COMMAND = [sys.executable, "-m", "reconciler.cli.main"]
@@ -45,7 +46,7 @@ _LOOK = 0.05
 _EACH = ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")
 
 _NOTES = """\
-Each topic has one partition, and the ACLs are literal ones, on the topics in turn. *Plan* and *apply* are
+The ACLs are literal ones, on the topics in turn. *Plan* and *apply* are
 `anabranch plan` and `anabranch apply --yes` as processes, from their start to their end, Python's own start included.
 Between the clusters and the commands stand ports that count the requests of Kafka's protocol. The bar on requests
 compares a plan of many topics that are as they should be with a plan of one; fetches are apart, as the record of what
@@ -83,28 +84,29 @@ class Control:
     small: tuple[Call, ...]
 
 
-def control(topics: int, acls: int, say: Callable[[str], None]) -> Control:
+def control(topics: int, partitions: int, acls: int, say: Callable[[str], None]) -> Control:
     """Measure.
 
     Args:
         topics: how many the large run has.
+        partitions: of each of them.
         acls: how many it has.
         say: called with a line of progress.
 
     Raises:
         EnvironmentFault: AB350, a command fails; AB351, a plan is not empty after an apply.
     """
-    return Control(_run(topics, acls, say), _run(1, min(acls, len(_EACH)), say))
+    return Control(_run(topics, partitions, acls, say), _run(1, 1, min(acls, len(_EACH)), say))
 
 
-def _run(topics: int, acls: int, say: Callable[[str], None]) -> tuple[Call, ...]:
+def _run(topics: int, partitions: int, acls: int, say: Callable[[str], None]) -> tuple[Call, ...]:
     with (
         tempfile.TemporaryDirectory(prefix="anabranch-control-") as folder,
         _counted("source") as (source, at_source),
         _counted("target") as (_, at_target),
     ):
-        say(f"{topics:,} topics and {acls:,} ACLs")
-        _fill(source, topics, acls)
+        say(f"{topics:,} topics of {partitions:,} partitions, and {acls:,} ACLs")
+        _fill(source, topics, partitions, acls)
         file = Path(folder) / "topology.yaml"
         clusters = {"source": _declared(at_source.port), "target": _declared(at_target.port)}
         flows = [{"from": "source", "to": "target", "topics": {"include": ["t-.*"]}}]
@@ -138,11 +140,13 @@ def _counted(name: str) -> Iterator[tuple[EmbeddedCluster, Tally]]:
             cluster.stop()
 
 
-def _fill(cluster: EmbeddedCluster, topics: int, acls: int) -> None:
+def _fill(cluster: EmbeddedCluster, topics: int, partitions: int, acls: int) -> None:
     client: AdminClient = admin(cluster)
     names = [f"t-{number:05}" for number in range(topics)]
-    for start in range(0, topics, _AT_ONCE):
-        new = [NewTopic(name, 1, 1, config={"retention.ms": "86400000"}) for name in names[start : start + _AT_ONCE]]
+    at_once = max(1, _AT_ONCE // partitions)
+    for start in range(0, topics, at_once):
+        settings = {"retention.ms": "86400000"}
+        new = [NewTopic(name, partitions, 1, config=settings) for name in names[start : start + at_once]]
         for made in client.create_topics(new).values():
             made.result(_ANSWER_SECONDS)
     bindings = [
@@ -161,10 +165,10 @@ def _fill(cluster: EmbeddedCluster, topics: int, acls: int) -> None:
         for granted in client.create_acls(bindings[start : start + _AT_ONCE]).values():
             granted.result(_ANSWER_SECONDS)
     # A broker that makes a thousand topics goes by new ACLs seconds after the controller has them.
-    deadline = time.monotonic() + _ANSWER_SECONDS
+    deadline = time.monotonic() + _ACL_SECONDS
     while len(client.describe_acls(EVERY).result(_ANSWER_SECONDS)) < acls:
         if time.monotonic() > deadline:
-            message = f"expected {acls} ACLs within {_ANSWER_SECONDS} s"
+            message = f"expected {acls} ACLs within {_ACL_SECONDS} s"
             raise EnvironmentFault(Problem("AB351", f"cluster {cluster.name}", message, "run it again"))
         time.sleep(_LOOK)
 
@@ -198,11 +202,14 @@ def _call(words: list[str], said: Path) -> tuple[float, float]:
     return time.monotonic() - began, cpu
 
 
-def control_report(topics: int, acls: int, found: Control, machine: Mapping[str, str], date: str) -> str:
+def control_report(
+    topics: int, partitions: int, acls: int, found: Control, machine: Mapping[str, str], date: str
+) -> str:
     """Return the report.
 
     Args:
         topics: how many there were.
+        partitions: of each of them.
         acls: how many there were.
         found: what was measured.
         machine: facts about the machine, by name.
@@ -229,7 +236,8 @@ def control_report(topics: int, acls: int, found: Control, machine: Mapping[str,
     by_kind = [[kind, str(again.requests[kind]), str(found.small[-1].requests[kind])] for kind in kinds]
     parts = [
         f"# Control of {date}\n",
-        f"{topics:,} topics and {acls:,} ACLs on the source, none of which the target has at first.\n",
+        f"{topics:,} topics of {partitions:,} partitions and {acls:,} ACLs on the source, none of which the target has "
+        "at first.\n",
         machine_lines(machine) + noise_line(os.getloadavg()[0], 0.0),
         table(["", "command", "seconds", "CPU s", "requests", "fetches"], rows),
         "Requests of an unchanged plan:\n",

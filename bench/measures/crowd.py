@@ -15,26 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from confluent_kafka import Producer
-
 from bench.competitors.base import Scene, fault
-from bench.competitors.ours import Anabranch
+from bench.competitors.ours import Anabranch, timed
 from bench.instruments.procs import ProcessTree
 from bench.measures.latency import Setting, Sight, watch
 from bench.reports.bars import Bar, bars_table
 from bench.reports.table import machine_lines, noise_line, table
 from bench.workload.load import Load
-from bench.workload.topics import await_topic, create, ends, remove
+from bench.workload.topics import await_topic, begin, create, ends, remove
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
 
 _START_SECONDS = 300.0
 _LOOK = 0.2
-_FLUSH_SECONDS = 60.0
-_VALUE = bytes(250)
 
 _NOTES = """\
 Each partition holds one record when Anabranch is started. *Start* is from the start of its process until that record of
 every partition stands in its copy, Spark's own start included; the remote topic was made before by `anabranch apply`.
+*Plan* and *status* are commands as processes: a plan before the start, a status at the end, while all partitions run.
 Then nothing is sent for a while: *idle CPU* is user and system time of all its processes, in CPU seconds a second. Then
 records are sent to one partition after the other, and *added* is what their way through the copy takes longer than the
 floor's, which is produce and consume at the source cluster in the same run.
@@ -48,6 +45,8 @@ class Crowd:
     Attributes:
         start: seconds until the record of every partition was copied.
         start_cpu: CPU seconds of all processes until then.
+        plan: seconds of `plan`, which finds nothing to do, before the start.
+        status: seconds of `status` while all partitions run.
         idle: CPU seconds a second of all processes while nothing happens.
         floor: a record now and then, at the source alone.
         sight: the same, through the copy.
@@ -55,6 +54,8 @@ class Crowd:
 
     start: float
     start_cpu: float
+    plan: float
+    status: float
     idle: float
     floor: Sight
     sight: Sight
@@ -95,12 +96,13 @@ def _one(setting: Setting, tasks: int, scene: Scene) -> Crowd:
     floor_scene = Scene(scene.source, scene.target, scene.alias, "floor", scene.load, scene.folder)
     for topic in (floor_scene.topic, scene.topic):
         create(scene.source, topic, count)
-        _plant(scene.source, topic, count)
+        begin(scene.source, [topic], count)
     floor = watch(setting, setting.seconds, floor_scene, None)
     remove(scene.source, floor_scene.topic)
     peer = Anabranch(tasks, ())
     peer.prepare(scene)
     await_topic(scene.target, scene.remote, count, _START_SECONDS)
+    plan = timed(scene, "plan", str(scene.topology))
     began = time.monotonic()
     process = peer.start(scene)
     try:
@@ -117,16 +119,10 @@ def _one(setting: Setting, tasks: int, scene: Scene) -> Crowd:
         time.sleep(setting.seconds)
         idle = (tree.cpu_seconds() - before) / (time.monotonic() - since)
         sight = watch(setting, setting.seconds, scene, tree)
-        return Crowd(start, start_cpu, idle, floor, sight)
+        status = timed(scene, "status", str(scene.topology))
+        return Crowd(start, start_cpu, plan, status, idle, floor, sight)
     finally:
         peer.stop()
-
-
-def _plant(cluster: EmbeddedCluster, topic: str, partitions: int) -> None:
-    producer = Producer({**cluster.client_config(), "log_level": 2})
-    for number in range(partitions):
-        producer.produce(topic, _VALUE, partition=number)
-    producer.flush(_FLUSH_SECONDS)
 
 
 def crowd_report(setting: Setting, found: list[Crowd], machine: Mapping[str, str], date: str) -> str:
@@ -142,14 +138,29 @@ def crowd_report(setting: Setting, found: list[Crowd], machine: Mapping[str, str
     worst = max(one.sight.elsewhere for one in found)
     bars = [
         Bar("start, all partitions copied", median(one.start for one in found), 30, at_least=False, unit=" s"),
+        Bar("plan", median(one.plan for one in found), 20, at_least=False, unit=" s"),
+        Bar("status", median(one.status for one in found), 2, at_least=False, unit=" s"),
         Bar("idle CPU", median(one.idle for one in found), 0.1, at_least=False),
     ]
-    heads = ["run", "start s", "start CPU s", "idle CPU", "CPU with records", "floor p50 ms", "p50 ms", "added p50 ms"]
+    heads = [
+        "run",
+        "start s",
+        "start CPU s",
+        "plan s",
+        "status s",
+        "idle CPU",
+        "CPU with records",
+        "floor p50 ms",
+        "p50 ms",
+        "added p50 ms",
+    ]
     rows = [
         [
             str(number),
             f"{one.start:.1f}",
             f"{one.start_cpu:.1f}",
+            f"{one.plan:.1f}",
+            f"{one.status:.1f}",
             f"{one.idle:.3f}",
             f"{one.sight.cpu:.3f}",
             f"{one.floor.milliseconds['p50']:.2f}",

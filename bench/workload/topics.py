@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from reconciler.embedded import EmbeddedCluster
@@ -13,6 +13,8 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 
 _ANSWER_SECONDS = 30
 _PAUSE = 0.2
+_FLUSH_SECONDS = 60.0
+_VALUE = bytes(250)
 
 
 def create(
@@ -30,6 +32,15 @@ def create(
     # Kept by name: a client that nobody holds takes its requests with it.
     client = admin(cluster)
     client.create_topics([new])[topic].result(_ANSWER_SECONDS)
+
+
+def begin(cluster: EmbeddedCluster, topics: Sequence[str], partitions: int) -> None:
+    """Write a record of 250 bytes into each partition of some topics."""
+    producer = Producer({**cluster.client_config(), "log_level": 2})
+    for topic in topics:
+        for number in range(partitions):
+            producer.produce(topic, _VALUE, partition=number)
+    producer.flush(_FLUSH_SECONDS)
 
 
 def remove(cluster: EmbeddedCluster, topic: str) -> None:
