@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from reconciler.model.base.errors import Problem
+from reconciler.model.base.progress import Progress
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.planning.desired import DesiredTopic
 from reconciler.model.planning.steps import ConfigChange
@@ -82,18 +83,20 @@ class Admin:
         Returns:
             The topic ids of those that are seen, and the problem of each one that is not.
         """
-        deadline = time.monotonic() + VISIBLE_SECONDS
+        progress = Progress(VISIBLE_SECONDS)
+        # Partitions without a leader, by topic.
         missing = dict(partitions)
         while missing:
             try:
                 seen = clients.listed(self._client, self._patience).topics
             except KafkaException as error:
-                if error.args[0].code() not in calls.SILENT or time.monotonic() > deadline:
+                if error.args[0].code() not in calls.SILENT or not progress.is_made(sum(missing.values())):
                     return {}, dict.fromkeys(partitions, self._problem(error.args[0], "DESCRIBE", ""))
                 time.sleep(_PAUSE_SECONDS)
                 continue
-            missing = {name: n for name, n in missing.items() if name not in seen or not _is_led(seen[name], n)}
-            if time.monotonic() > deadline:
+            left = {name: partitions[name] - _led(seen[name]) if name in seen else partitions[name] for name in missing}
+            missing = {name: count for name, count in left.items() if count > 0}
+            if not progress.is_made(sum(missing.values())):
                 break
             if missing:
                 time.sleep(_PAUSE_SECONDS)
@@ -121,12 +124,13 @@ class Admin:
 
     def _describe(self, names: Collection[str], **options: bool) -> dict[str, Future[TopicDescription]]:
         """Describe topics that were made; any broker may answer, and each learns of them at a time of its own."""
-        deadline = time.monotonic() + VISIBLE_SECONDS
+        progress = Progress(VISIBLE_SECONDS)
         found: dict[str, Future[TopicDescription]] = {}
         while missing := [name for name in names if name not in found]:
             asked = TopicCollection(missing)
             described = self._client.describe_topics(asked, request_timeout=self._patience, **options)
-            is_late = time.monotonic() > deadline
+            known = sum(not _is_unknown(future) for future in described.values())
+            is_late = not progress.is_made(len(missing) - known)
             found |= {name: future for name, future in described.items() if is_late or not _is_unknown(future)}
             if len(found) < len(names):
                 time.sleep(_PAUSE_SECONDS)
@@ -180,7 +184,7 @@ class Admin:
         return Problem(
             "AB316",
             f"{self._cluster.where}, topic {topic}",
-            f"was made, but after {VISIBLE_SECONDS:g} s not every partition has a leader",
+            f"was made, but not every partition has a leader, and for {VISIBLE_SECONDS:g} s none has got one",
             "check the cluster's brokers, then apply again",
         )
 
@@ -204,8 +208,8 @@ def _batches(weights: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
         yield tuple(batch)
 
 
-def _is_led(topic: TopicMetadata, partitions: int) -> bool:
-    return len(topic.partitions) >= partitions and all(p.leader >= 0 for p in topic.partitions.values())
+def _led(topic: TopicMetadata) -> int:
+    return sum(partition.leader >= 0 for partition in topic.partitions.values())
 
 
 def _new_topic(topic: DesiredTopic) -> NewTopic:

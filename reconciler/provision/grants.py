@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from reconciler.model.acls.binding import Binding, OwnedBinding, Permission
 from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.base.progress import Progress
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.planning.outcome import Failure, Outcome
 from reconciler.model.planning.steps import AclChange, GrantAcl, RevokeAcl
@@ -111,7 +112,7 @@ class Grants:
 
     def _await(self, granted: Collection[Binding]) -> Problems:
         """Wait until brokers go by what was granted: the controller confirms a moment before they do."""
-        deadline = time.monotonic() + VISIBLE_SECONDS
+        progress = Progress(VISIBLE_SECONDS)
         missing = set(granted)
         while missing:
             try:
@@ -119,8 +120,8 @@ class Grants:
             except KafkaException as error:
                 return {one: self._problem(error.args[0], one) for one in missing}
             missing -= {bindings.from_kafka(one) for one in seen}
-            if missing and time.monotonic() > deadline:
-                message = f"was granted, and is not in force after {VISIBLE_SECONDS:g} s"
+            if not progress.is_made(len(missing)):
+                message = f"was granted, and is not in force; for {VISIBLE_SECONDS:g} s none has come into force"
                 problem = Problem(
                     "AB314", self._cluster.where, message, "check the cluster's brokers, then apply again"
                 )

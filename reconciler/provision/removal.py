@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription
 
 from reconciler.model.base.errors import AnabranchError, Problem
+from reconciler.model.base.progress import Progress
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.topology import Topology
 from reconciler.model.planning.removals import DeleteTopic, ForgetTopic, Removal
@@ -108,7 +109,7 @@ class Remover(Admin):
 
     def _await_end(self, ids: Mapping[str, str]) -> Problems:
         """Wait until no topic with these ids is listed any more."""
-        deadline = time.monotonic() + VISIBLE_SECONDS
+        progress = Progress(VISIBLE_SECONDS)
         left = dict(ids)
         while left:
             there, problems = self._ids(left)
@@ -116,7 +117,7 @@ class Remover(Admin):
             left = {name: topic_id for name, topic_id in left.items() if there.get(name) == topic_id}
             if problems or not left:
                 return problems
-            if time.monotonic() > deadline:
+            if not progress.is_made(len(left)):
                 break
             time.sleep(_PAUSE_SECONDS)
         return {name: self._unended(name) for name in left}
@@ -146,7 +147,9 @@ class Remover(Admin):
 
     def _unended(self, topic: str) -> Problem:
         where = f"{self._cluster.where}, topic {topic}"
-        return Problem("AB314", where, f"is still listed {VISIBLE_SECONDS:g} s after it was deleted", "run it again")
+        return Problem(
+            "AB314", where, f"was deleted, and is still listed; for {VISIBLE_SECONDS:g} s none has gone", "run it again"
+        )
 
 
 def _is_unknown(future: Future[TopicDescription] | Future[None]) -> bool:

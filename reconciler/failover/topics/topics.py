@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, OffsetSpec, TopicDescription
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
+from reconciler.model.base.progress import Progress
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.config_rules import THROTTLES
 from reconciler.state.confluent import clients, replicas
@@ -162,15 +163,20 @@ class Topics:
             Unreachable: AB310, no answer.
             EnvironmentFault: AB313, DESCRIBE is refused; AB726, it takes too long.
         """
-        deadline = time.monotonic() + self._seconds
+        progress = Progress(self._seconds)
         while True:
-            described = self._described(topic)
+            described, led = self._described(topic), 0
             if described is not None and len(described.partitions) >= partitions:
                 found = _known(described)
-                if (found is None or found != not_id) and len(self._ends(topic, partitions)) == partitions:
+                if found is None or found != not_id:
+                    led = len(self._ends(topic, partitions))
+                if led == partitions:
                     return found
-            if time.monotonic() > deadline:
-                raise self._fault(topic, f"was made, but after {self._seconds:g} s not every partition has a leader")
+            if not progress.is_made(partitions - led):
+                message = (
+                    f"was made, but not every partition has a leader, and for {self._seconds:g} s none has got one"
+                )
+                raise self._fault(topic, message)
             time.sleep(_PAUSE_SECONDS)
 
     def bounds(self, topic: str, partitions: int) -> dict[int, tuple[int, int]]:
