@@ -18,6 +18,7 @@ from reconciler.state.journals.encoding import Value
 from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.shared_call import SharedCall
 
 _TIMEOUT = 4.0
 
@@ -97,25 +98,34 @@ class Copies:
 
     def __init__(self, cluster: Cluster, topology: str) -> None:
         self._journal = Journal(cluster, JournalPlace(topology, "copies"), _TIMEOUT)
+        self._read = SharedCall(self._refresh)
         self._follower: Follower | None = None
         self._seen = _Snapshot({})
         # What was posted and is not known to be stored, by key.
         self._posted: dict[str, _Posted] = {}
+        # What was written since the last read began, by key.
+        self._since: dict[str, Value] = {}
         self._lock = threading.Lock()
 
     def refresh(self) -> None:
         """Read all that is stored now, behind what was posted before; what an outage lost of that is stored again.
 
+        Threads that call it at the same time share one read.
+
         Raises:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
+        self._read()
+
+    def _refresh(self) -> None:
         if self._follower is None:
             self._follower = self._journal.follow(polls=False)
         if self._posted:
             self._journal.flush()
         with self._lock:
             lost = dict(self._posted)
+            self._since.clear()
         values = self._follower.catch_up()
         # A partition of a recreated topic is refused by the records of the others: none of them may be missing. Where
         # another process has stored a record meanwhile, that one holds.
@@ -123,11 +133,9 @@ class Copies:
             self._journal.write_all(again)
         for key, posted in lost.items():
             self._is_stored(key, posted)
-        self._seen = _Snapshot(values | again)
-        # Another thread may have posted some while this one read.
+        # Other threads may have written some while this one read.
         with self._lock:
-            for key, posted in self._posted.items():
-                self._seen.keep(key, posted.value)
+            self._seen = _Snapshot(values | again | self._since)
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""
@@ -165,6 +173,7 @@ class Copies:
         with self._lock:
             # It is behind whatever was posted before.
             self._posted.pop(key, None)
+            self._since[key] = value
             self._seen.keep(key, value)
 
     def post(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
@@ -174,6 +183,7 @@ class Copies:
             earlier = self._posted.get(key)
             before = (self._seen.values.get(key),) if earlier is None else (*earlier.before, earlier.value)
             self._posted[key] = posted = _Posted(value, before)
+            self._since[key] = value
             self._seen.keep(key, value)
 
         def note(error: KafkaError | None, _message: Message) -> None:
@@ -188,10 +198,14 @@ class Copies:
             if self._posted.get(key) is posted:
                 del self._posted[key]
 
-    def close(self) -> None:
-        """Store what was posted, and close the connection."""
+    def flush(self) -> None:
+        """Wait until what was posted is stored or given up."""
         # A producer that is dropped loses what it has not sent: for a new copy that would be its only record.
         self._journal.flush()
+
+    def close(self) -> None:
+        """Store what was posted, and close the connection."""
+        self.flush()
         if self._follower is not None:
             self._follower.close()
 

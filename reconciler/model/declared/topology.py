@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from reconciler.model.connection.references import portable
@@ -77,7 +78,8 @@ class Topology:
         known = {name: one.wave for name, one in self.datacenters.items() if one.wave is not None}
         return known.get(self.clusters[alias].datacenter, max(known.values(), default=0) + 1)
 
-    @property
+    # A hundred flows are asked for it once a minute each, and it takes as long as there are flows.
+    @cached_property
     def digest(self) -> str:
         """A short digest of everything declared: of references as they are, wherever they lead."""
         declared: dict[str, Any] = {

@@ -14,7 +14,8 @@ from reconciler.replicator.partition.shares import Place
 from reconciler.state.copies import Copies, Ids
 from reconciler.wire import Loop
 
-_PAUSE = 0.002
+# A wait looks less and less often: many tasks of a process may wait for one cluster.
+_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
 
 # Returns the new record from the present one; None if there is none.
 Change = Callable[[CopyRecord | None], CopyRecord]
@@ -92,12 +93,14 @@ class CopyRecords:
         self._copies.post(self._flow, place.remote, place.partition, record)
 
     def close(self) -> None:
-        """Close the store."""
+        """Store what was posted; the store is its owner's to close."""
         self._pool.shutdown()
-        self._copies.close()
+        self._copies.flush()
 
     async def _beside(self, work: Callable[[], None]) -> None:
         future: Future[None] = self._pool.submit(work)
+        pause = _PAUSE
         while not future.done():
-            await self._loop.sleep(_PAUSE)
+            await self._loop.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
         future.result()

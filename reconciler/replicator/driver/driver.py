@@ -41,6 +41,8 @@ from reconciler.state.liveness import Liveness
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
+# Seconds between two looks at all flows for each of them: a hundred are looked at once a second.
+_LOOK_FOR_EACH = 0.01
 _STOP_PATIENCE = 6.0
 # Those at the same clusters share what they find.
 _LOOKS_AT_ONCE = 128
@@ -283,7 +285,12 @@ class Driver:
         self, session: ReplicationSession, supervisor: Supervisor, signals: StopSignals, superseded: Callable[[], bool]
     ) -> RunOutcome:
         self._watcher.phase("replicating")
+        look_at, every = 0.0, _LOOK_FOR_EACH * len(self._specs)
         while not signals.asked:
+            if time.monotonic() < look_at:
+                time.sleep(_TICK)
+                continue
+            look_at = time.monotonic() + every
             if superseded():
                 return RunOutcome(RunEnding.SUPERSEDED)
             self._pass_on()
@@ -377,7 +384,7 @@ class Driver:
 
     def _stop_tasks(self, target: Cluster) -> bool:
         try:
-            control.send(target, self._seals(target), control.Command.STOP)
+            control.stop(target, self._seals(target))
         except AnabranchError:
             return False
         return True

@@ -15,7 +15,7 @@ from reconciler.model.tasks.status import PartitionState, PartitionStatus
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.shares import Assignment, Place, Shares
-from reconciler.state.control import Listener, Restart
+from reconciler.state.listener import Listener, Restart
 
 _NO_TOPIC = "no topic matches yet"
 # At most so many refused partitions are shown: an announcement may hold millions.

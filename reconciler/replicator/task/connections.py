@@ -15,15 +15,14 @@ from reconciler.replicator.lease.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, g
 from reconciler.replicator.partition.place import ReadPosition
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.task.metrics import TaskMetrics, Totals
-from reconciler.state.control import Listener
-from reconciler.state.copies import Copies
+from reconciler.replicator.task.shared_journals import SharedJournals
 from reconciler.state.journals import process
-from reconciler.state.status import StatusWriter
+from reconciler.state.listener import Listener
 from reconciler.wire import GroupWire, Loop, Wire
 
 
 class Connections:
-    """The connections and state that a task keeps between its rounds.
+    """The connections and state that a task keeps between its rounds; journals are shared with others of its process.
 
     Args:
         spec: the flow.
@@ -40,8 +39,13 @@ class Connections:
         self._largest_batch = spec.flow.largest_batch
         self._client = f"anabranch-{spec.flow.name}-{task}"
         writes = spec.target.clients.producer
-        self.listener = Listener(spec.target, spec.seal)
-        self.status = StatusWriter(spec.target, spec.topology, spec.digest)
+        self._journals = SharedJournals.hold(spec.target, spec.topology, spec.digest)
+        try:
+            self.listener = Listener(spec.target, spec.seal, self._journals.commands)
+        except BaseException:
+            self._journals.release()
+            raise
+        self.status = self._journals.status
         # The newest status of a round that had partitions open.
         self.last_status: TaskStatus | None = None
         self.totals = Totals()
@@ -64,7 +68,7 @@ class Connections:
         self.ask_target = self._wire(spec.target, writes, "-ask", self.lease.is_valid)
         self._writing = (self.produce, self.produce_more, self.ask_target)
         self._wires = (beats, joins, self.ask_source, *self._writing)
-        self.memory = CopyRecords(self.loop, Copies(spec.target, spec.topology), spec.flow.name)
+        self.memory = CopyRecords(self.loop, self._journals.copies, spec.flow.name)
 
     def fetches(self, flow: Flow) -> tuple[Wire, ...]:
         """Return the connections over which a flow's records are read."""
@@ -103,6 +107,7 @@ class Connections:
         self.loop.close()
         self.memory.close()
         self.listener.close()
+        self._journals.release()
 
     def _cut(self, why: str) -> None:
         for wire in self._writing:

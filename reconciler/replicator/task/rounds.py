@@ -24,6 +24,7 @@ from reconciler.replicator.task.connections import Connections
 from reconciler.replicator.task.handover import RoundHandover
 from reconciler.replicator.task.ledger import LedgerRow
 from reconciler.replicator.task.task import OrphanError, Task
+from reconciler.replicator.task.turns import Turns
 
 _LOG = logging.getLogger(__name__)
 # What is made for a record is freed with it: there are few cycles, which a collection of a few hundred new objects
@@ -32,9 +33,12 @@ _NEW_OBJECTS = 5_000
 # As often Spark starts a failed task again, and so many seconds later it is done here.
 _MOST_FAILURES = 7
 _REST = 1.0
+# So many tasks of a process begin at the same time; one that takes longer than these seconds lets the next one begin.
+_BEGIN_AT_ONCE, _BEGINNING = 2, 3.0
 
 _Key = tuple[str, str, int]
 _running: dict[_Key, TaskThread] = {}
+_turns = Turns(_BEGIN_AT_ONCE, _BEGINNING)
 
 
 class TaskFailure(NamedTuple):
@@ -179,11 +183,15 @@ class TaskThread:
 
     def _work(self) -> None:
         codecs.limit_decompressed(self._spec.flow.largest_batch)
-        connections = self.connections = Connections(self._spec, self.rounds.assignment.task)
+        turn = _turns.take(lambda: self.rounds.is_told_to_end)
         try:
-            while self.rounds.await_round():
-                Task(self._spec, self.rounds.assignment, connections).work(self.rounds)
-        except BaseException:
-            connections.close(in_doubt=True)
-            raise
-        connections.close()
+            connections = self.connections = Connections(self._spec, self.rounds.assignment.task)
+            try:
+                while self.rounds.await_round():
+                    Task(self._spec, self.rounds.assignment, connections).work(self.rounds, turn.over)
+            except BaseException:
+                connections.close(in_doubt=True)
+                raise
+            connections.close()
+        finally:
+            turn.over()

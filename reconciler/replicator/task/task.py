@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -53,7 +53,7 @@ _TICK = 0.05
 # The tick while every partition runs.
 _CALM_TICK = 0.2
 # And while nothing was copied for so many seconds, too: of a hundred flows most have nothing to do.
-_IDLE_TICK, _IDLE_AFTER = 0.5, 3.0
+_IDLE_TICK, _IDLE_AFTER = 1.0, 3.0
 _LISTEN_EVERY = 0.25
 _REPORT_EVERY = 1.0
 # Takeovers that run together share most of their requests.
@@ -107,16 +107,17 @@ class Task:
         self._copied = 0.0, 0
         self._to_count: list[tuple[float, Sequence[FastPathBatch]]] = []
 
-    def work(self, rounds: RoundHandover) -> None:
+    def work(self, rounds: RoundHandover, begun: Callable[[], None] = lambda: None) -> None:
         """Copy until the run is to stop, no round follows or more tasks are needed; finish what is in flight.
 
         Args:
             rounds: takes the ledger of each round.
+            begun: called when nothing is left to be opened, more than once.
         """
         self._with.metrics.begin_round()
-        self._with.loop.run(partial(self._work, rounds))
+        self._with.loop.run(partial(self._work, rounds, begun))
 
-    async def _work(self, rounds: RoundHandover) -> None:
+    async def _work(self, rounds: RoundHandover, begun: Callable[[], None]) -> None:
         loop = self._with.loop
         listen_at = report_at = 0.0
         while not rounds.is_given_up(now := time.monotonic()):
@@ -144,6 +145,8 @@ class Task:
             if now >= report_at:
                 report_at = now + _REPORT_EVERY
                 self._report(now)
+            if not self._is_busy:
+                begun()
             await loop.sleep(self._tick(now))
         await self._drain()
         self._count()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -256,6 +257,8 @@ class Renewed(Generic[Client]):
         self._cluster = cluster
         self._settings = settings
         self._renew_at = 0.0
+        # Threads that share it must not make two.
+        self._lock = threading.Lock()
         self.client: Client | None = None
         self.reports = Reports()
 
@@ -265,21 +268,22 @@ class Renewed(Generic[Client]):
         Raises:
             EnvironmentFault: AB304 or AB306, there is none and none can be made.
         """
-        now = time.monotonic()
-        if self.client is not None and not (self.reports.not_let_in and now >= self._renew_at):
-            return self.client
-        self._renew_at = now + _RENEW_SECONDS
-        reports = Reports()
-        try:
-            new = make(self._kind, self._cluster, self._settings, reports)
-        except EnvironmentFault:
-            # Files that are just being replaced are there the next time.
-            if self.client is None:
-                raise
-            return self.client
-        self.close()
-        self.client, self.reports = new, reports
-        return new
+        with self._lock:
+            now = time.monotonic()
+            if self.client is not None and not (self.reports.not_let_in and now >= self._renew_at):
+                return self.client
+            self._renew_at = now + _RENEW_SECONDS
+            reports = Reports()
+            try:
+                new = make(self._kind, self._cluster, self._settings, reports)
+            except EnvironmentFault:
+                # Files that are just being replaced are there the next time.
+                if self.client is None:
+                    raise
+                return self.client
+            self.close()
+            self.client, self.reports = new, reports
+            return new
 
     def ask(self, question: Callable[[Client, float], Answer], seconds: float, longest: float | None = None) -> Answer:
         """Send a request, with a new client where the login of the current one was refused.

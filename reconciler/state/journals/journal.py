@@ -25,8 +25,8 @@ _LOG = logging.getLogger(__name__)
 OnDelivery = Callable[[KafkaError | None, Message], None]
 Headers = Sequence[tuple[str, bytes]]
 
-# How often a wait for stored values checks for a refused login (seconds).
-_FLUSH_SECONDS = 0.5
+# How often a wait for stored values checks for a refused login, and for reports that another thread got (seconds).
+_ANSWER_SECONDS = 0.05
 
 
 class Journal:
@@ -110,7 +110,7 @@ class Journal:
             # Readers would pass over it.
             raise self._fault(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), "WRITE")
         failed: list[KafkaError] = []
-        stored = [0]
+        stored: list[int] = []
 
         def note(error: KafkaError | None, message: Message) -> None:
             if error is not None:
@@ -124,8 +124,11 @@ class Journal:
         try:
             for key, value in records:
                 self._post(producer, key, value, note, headers)
-            while (left := producer.flush(_FLUSH_SECONDS)) and time.monotonic() < deadline and not reports.not_let_in:
-                pass
+            # Not a flush: other threads may go on posting, and their calls may get these reports.
+            while left := len(records) - len(failed) - len(stored):
+                if time.monotonic() >= deadline or reports.not_let_in:
+                    break
+                producer.poll(_ANSWER_SECONDS)
         except (*calls.RAISED, BufferError) as error:
             self._producer.close()
             raise self._ended(error) from None
@@ -137,8 +140,9 @@ class Journal:
             raise unreachable(
                 self._cluster, f"{left} values not stored in {self._topic.name} after {self._timeout:g} s"
             )
-        _LOG.debug("%s: wrote %d values, up to offset %d", self.where, len(records), max(stored))
-        return max(stored)
+        end = max(stored, default=0)
+        _LOG.debug("%s: wrote %d values, up to offset %d", self.where, len(records), end)
+        return end
 
     def post(self, key: str, value: Value | None, on_delivery: OnDelivery | None = None) -> None:
         """Send one value without waiting; what an outage delays longer than the timeout is dropped.

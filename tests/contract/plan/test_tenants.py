@@ -40,7 +40,6 @@ from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.copy.producer_names import ProducerNames
 from reconciler.replicator.partition.shares import Place
 from reconciler.state import control
-from reconciler.state.control import Command
 from reconciler.state.journals.home import JournalPlace, Role
 from reconciler.state.journals.journal import Journal
 from reconciler.state.ownership import Ownership
@@ -288,7 +287,7 @@ def test_what_one_topology_says_of_another_is_not_believed(tenants: tuple[Tenant
             parts = [f"pause@{ours.name}", scope.flow, *([scope.topic] if scope.topic else [])]
             journal.write("/".join(parts), {"command": "pause", "time": 1.0, "flow": scope.flow, "topic": scope.topic})
         forged = Seal(theirs.name, spec.run, FLOW, new_key())
-        control.send(boss, [forged], Command.STOP)
+        control.stop(boss, [forged])
         control.announce(boss, forged, {"tasks": 1, "topics": {}})
         word = replace(TaskStatus.of_process(flow, "forged", "digest"), task=0, tasks=1, topology=ours.name)
         Journal(boss, JournalPlace(theirs.name, "status")).write(f"{FLOW}/0/forged", word.to_json())

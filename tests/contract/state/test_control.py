@@ -13,12 +13,13 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.recorded.pauses import PauseScope
 from reconciler.model.tasks.seal import Seal, new_key
 from reconciler.state import control
-from reconciler.state.control import Command, Listener, Restart
 from reconciler.state.journals import home
 from reconciler.state.journals.encoding import Value
 from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.shared_follower import SharedFollower
 from reconciler.state.journals.topics import SHARED, JournalTopic, own
 from reconciler.state.journals.user import user
+from reconciler.state.listener import Listener, Restart, followed
 from tests.support.clusters.kafka import declared
 from tests.support.replicator.announced import announced
 from tests.support.waiting import eventually
@@ -46,18 +47,23 @@ def shared(cluster: Cluster) -> Iterator[JournalTopic]:
         home.hold(cluster, one, "own")
 
 
-@pytest.fixture
-def listen(cluster: Cluster) -> Iterator[Ears]:
-    """Open ears that are closed with the test."""
+@pytest.fixture(params=[False, True], ids=["alone", "shared"])
+def listen(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Ears]:
+    """Open ears that are closed with the test, each for itself or all of a topology together."""
     opened: list[Listener] = []
+    shared: dict[str, SharedFollower] = {}
 
     def ear(run: str | Seal, flow: str = "east-west", topology: str = SHOP) -> Listener:
-        opened.append(Listener(cluster, seal_of(run, flow, topology)))
+        if request.param and topology not in shared:
+            shared[topology] = followed(cluster, topology)
+        opened.append(Listener(cluster, seal_of(run, flow, topology), shared.get(topology)))
         return opened[-1]
 
     yield ear
     for one in opened:
         one.close()
+    for follower in shared.values():
+        follower.close()
 
 
 def seal_of(run: str | Seal, flow: str = "east-west", topology: str = SHOP) -> Seal:
@@ -75,7 +81,7 @@ def until(ear: Listener, heard: Callable[[], Any]) -> None:
 
 def test_a_run_alone_hears_that_it_is_to_stop(cluster: Cluster, listen: Ears, topic_name: str) -> None:
     mine, other = listen(topic_name), listen(f"{topic_name}-other")
-    control.send(cluster, [seal_of(topic_name)], Command.STOP)
+    control.stop(cluster, [seal_of(topic_name)])
     until(mine, lambda: mine.stopped)
     until(other, lambda: other.heard >= mine.heard)
     assert not other.stopped
@@ -230,7 +236,7 @@ def test_a_message_to_a_run_without_its_seal_is_passed_over(
         assert one.shares in (None, {"tasks": 1})
         assert one.unsealed == (0 if kind == "what an older release obeyed" else 2)
     assert announced(cluster, seal) in (None, {"tasks": 1})
-    control.send(cluster, [seal], Command.STOP)
+    control.stop(cluster, [seal])
     until(ear, lambda: ear.stopped)
 
 
@@ -248,7 +254,7 @@ def test_an_old_message_that_is_written_again_changes_nothing(cluster: Cluster, 
 def test_a_stop_cannot_be_taken_back_by_a_removal(cluster: Cluster, listen: Ears, topic_name: str) -> None:
     seal = seal_of(topic_name)
     ear = listen(seal)
-    control.send(cluster, [seal], Command.STOP)
+    control.stop(cluster, [seal])
     until(ear, lambda: ear.stopped)
     heard = Journal(cluster, own(SHOP).control).write(f"stop/{topic_name}/east-west", None)
     until(ear, lambda: ear.heard >= heard)

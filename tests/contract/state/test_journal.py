@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -277,3 +279,54 @@ def test_a_copy_record_that_an_outage_lost_is_stored_before_the_next_is_read(
     assert ours.ids("flow", topic_name) == {("y", "t"): {0}}
     ours.close()
     others.close()
+
+
+def test_threads_share_the_copy_records_of_a_target(target: Cluster, topic_name: str) -> None:
+    """The tasks of a process write and read them at the same time: what one of them has written, none forgets."""
+    Journal(target, own("tests").copies).ensure()
+    copies = Copies(target, "tests")
+
+    def begin(number: int) -> list[CopyRecord | None]:
+        flow, record, later = f"flow-{number}", CopyRecord("s", str(number)), CopyRecord("s", str(number), 7)
+        seen = []
+        for partition in range(5):
+            copies.put(flow, topic_name, partition, record)
+            copies.refresh()
+            seen.append(copies.get(flow, topic_name, partition))
+            copies.post(flow, topic_name, partition, later)
+            seen.append(copies.get(flow, topic_name, partition))
+        copies.refresh()
+        return [*seen, *(copies.get(flow, topic_name, partition) for partition in range(5))]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(begin, range(8)))
+    for number, seen in enumerate(found):
+        record, later = CopyRecord("s", str(number)), CopyRecord("s", str(number), 7)
+        assert seen == [record, later] * 5 + [later] * 5
+    copies.close()
+    stored = Copies(target, "tests")
+    stored.refresh()
+    assert [stored.get(f"flow-{number}", topic_name, 4) for number in range(8)] == [seen[-1] for seen in found]
+    stored.close()
+
+
+def test_a_write_waits_for_its_own_values_however_much_others_post(target: Cluster, topic_name: str) -> None:
+    journal = Journal(target, own("tests").status, timeout=30.0)
+    journal.ensure()
+    over = threading.Event()
+
+    def go_on() -> None:
+        while not over.is_set():
+            journal.post(f"{topic_name}/posted", {"time": time.time()})
+
+    poster = threading.Thread(target=go_on)
+    poster.start()
+    try:
+        ends = [journal.write(f"{topic_name}/{number}", {"number": number}) for number in range(20)]
+    finally:
+        over.set()
+        poster.join()
+    assert ends == sorted(set(ends))
+    journal.flush()
+    found = journal.read()
+    assert [found[f"{topic_name}/{number}"]["number"] for number in range(20)] == list(range(20))

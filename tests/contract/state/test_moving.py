@@ -34,13 +34,13 @@ from reconciler.operate.watching import Lookout
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.state import control, moving
-from reconciler.state.control import Listener
 from reconciler.state.copies import Copies
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import Failovers
 from reconciler.state.journals import home
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import SHARED, own
+from reconciler.state.listener import Listener
 from reconciler.state.lock import Lock
 from reconciler.state.ownership import Ownership
 from reconciler.state.probes import Probes

@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.seal import Seal
-from reconciler.state.control import Listener
+from reconciler.state.listener import Listener
 
 
 def announced(cluster: Cluster, seal: Seal) -> dict[str, Any] | None:

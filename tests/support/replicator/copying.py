@@ -144,7 +144,7 @@ class Running:
     def stop(self) -> None:
         """Tell the run to stop, wait for its end, and raise what it raised."""
         if self._thread.is_alive():
-            control.send(self._overseer, [self.spec.seal], control.Command.STOP)
+            control.stop(self._overseer, [self.spec.seal])
         self._thread.join(SECONDS)
         assert not self._thread.is_alive(), "the task does not stop"
         self._raise()

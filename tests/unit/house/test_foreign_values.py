@@ -50,7 +50,7 @@ from reconciler.replicator.partition.offset_metadata import OffsetMetadata
 from reconciler.replicator.partition.shares import SharedTopic, Shares
 from reconciler.report.status.summary import status_lines, summarise
 from reconciler.report.status.to_json import status_json
-from reconciler.state import control, status
+from reconciler.state import command_keys, status
 from reconciler.state.failovers import failed_over
 from reconciler.state.journals import encoding, process, records
 from tests.support.commands.foreign import JSON, changed
@@ -201,7 +201,7 @@ OTHERS = {
     *("deploy/spark_driver", "deploy/spark_master"),
     "replicator/partition/offset_syncs",
     "service/connect/routes",
-    "state/control",
+    "state/command_keys",
     "state/status",
     "state/journals/encoding",
 }
@@ -292,7 +292,7 @@ def test_words_of_tasks(value: Any) -> None:
     | st.sampled_from(["pause@t/f/x/" + "9" * 5_000, "pause@t/f/x/٣", "restart@t/f/x/-1", "pause@/f"])
 )
 def test_keys_of_commands(key: str) -> None:
-    told = control._parsed(key)
+    told = command_keys.parsed(key)
     assert told is None or (told.scope.partition or 0) <= 1_000_000
 
 

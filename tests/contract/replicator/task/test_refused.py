@@ -24,9 +24,9 @@ from reconciler.model.tasks.status import PartitionState, TaskStatus
 from reconciler.replicator.driver import discovery
 from reconciler.replicator.partition.shares import Assignment
 from reconciler.replicator.task import rounds
-from reconciler.state.control import Listener
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
+from reconciler.state.listener import Listener
 from reconciler.wire import NotLetIn
 from tests.support.clusters.kafka import allow, create, grant
 from tests.support.replicator.copying import REMOTE, Running, at, code, fill, identical, log_end, spec_of

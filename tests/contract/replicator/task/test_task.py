@@ -119,7 +119,7 @@ def test_rounds_follow_each_other_over_the_same_connections(
             rows += rounds.run(spec, assignment)
             kept.update(thread.connections for key, thread in rounds._running.items() if key[0] == spec.run)
     # A round that begins when the run is to end opens nothing, and the last word is what the one before has found.
-    control.send(target, [spec.seal], control.Command.STOP)
+    control.stop(target, [spec.seal])
     rows += rounds.run(spec, assignment)
     reader = StatusReader(target, spec.topology)
     (word,) = [word for word in reader.current() if word.run == spec.run]
@@ -152,14 +152,14 @@ def test_it_speaks_every_second_and_hears_a_command_at_once(
     times: set[float] = set()
     another = Seal("tests", "another-run", "east-west", new_key())
     with Running(spec_of(source, target, topic_name)) as running:
-        control.send(target, [another], control.Command.STOP)
+        control.stop(target, [another])
         while len(times) < 4:
             status = running.wait(lambda status: status.time not in times)
             assert not status.stopped
             times.add(status.time)
         control.withdraw(target, [another])
         told = time.time()
-        control.send(target, [running.spec.seal], control.Command.STOP)
+        control.stop(target, [running.spec.seal])
         last = running.last()
         # By the time that the last word bears: what comes behind it is not what was promised.
         assert last.time - told < STOP_SECONDS
@@ -177,7 +177,7 @@ def test_a_run_that_was_told_before_it_began_ends_at_once(
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
     fill(source_cluster, topic_name, 5)
     running = Running(spec_of(source, target, topic_name))
-    control.send(target, [running.spec.seal], control.Command.STOP)
+    control.stop(target, [running.spec.seal])
     with running:
         assert running.last().records == 0
     assert running.rows == []

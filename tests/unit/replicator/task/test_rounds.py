@@ -56,7 +56,8 @@ class Counting:
     def fails(self, told: RoundHandover) -> bool:
         return self.spec.flow.name == Counting.failing and not (Counting.only_between and told.is_awaited)
 
-    def work(self, told: RoundHandover) -> None:
+    def work(self, told: RoundHandover, begun: Callable[[], None]) -> None:
+        begun()
         rows: list[LedgerRow] = []
         while not told.is_given_up(now := time.monotonic()) and not Counting.needs(self.assignment):
             if (

@@ -24,7 +24,7 @@ from reconciler.replicator.task import source_ends as ends
 from reconciler.replicator.task.commands import PartitionCommands
 from reconciler.replicator.task.metrics import TaskMetrics
 from reconciler.replicator.task.source_ends import SourceEnds
-from reconciler.state.control import Listener
+from reconciler.state.listener import Listener
 from reconciler.wire import BrokerError, ConnectionLost, Leader, TopicInfo, Wire
 
 NOT_LEADER = 6
