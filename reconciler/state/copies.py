@@ -129,13 +129,19 @@ class Copies:
         values = self._follower.catch_up()
         # A partition of a recreated topic is refused by the records of the others: none of them may be missing. Where
         # another process has stored a record meanwhile, that one holds.
-        if again := {key: posted.value for key, posted in lost.items() if values.get(key) in posted.before}:
+        again = {key: posted.value for key, posted in lost.items() if values.get(key) in posted.before}
+        stored: dict[str, Value] = {}
+        while again:
             self._journal.write_all(again)
+            stored |= again
+            with self._lock:
+                # What another thread has posted meanwhile may stand before it.
+                again = {key: self._since[key] for key in again if self._since.get(key, again[key]) != again[key]}
         for key, posted in lost.items():
             self._is_stored(key, posted)
         # Other threads may have written some while this one read.
         with self._lock:
-            self._seen = _Snapshot(values | again | self._since)
+            self._seen = _Snapshot(values | stored | self._since)
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""

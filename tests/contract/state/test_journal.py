@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -277,6 +277,31 @@ def test_a_copy_record_that_an_outage_lost_is_stored_before_the_next_is_read(
     ours.refresh()
     assert ours.get("flow", topic_name, 0) == CopyRecord("y", "t")
     assert ours.ids("flow", topic_name) == {("y", "t"): {0}}
+    ours.close()
+    others.close()
+
+
+def test_what_is_posted_while_a_lost_record_is_stored_again_is_the_newest(
+    target: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Journal(target, own("tests").copies).ensure()
+    ours, others = Copies(target, "tests"), Copies(target, "tests")
+    with monkeypatch.context() as outage:
+        outage.setattr(Journal, "post", lambda *_: None)
+        ours.post("flow", topic_name, 0, CopyRecord("s", "t", 5))
+    newest, store = [CopyRecord("s", "t", 9)], Journal.write_all
+
+    def after_another(journal: Journal, values: Mapping[str, Value | None]) -> int:
+        if newest:
+            ours.post("flow", topic_name, 0, newest.pop())
+            journal.flush()
+        return store(journal, values)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(Journal, "write_all", after_another)
+        ours.refresh()
+    others.refresh()
+    assert [one.get("flow", topic_name, 0) for one in (ours, others)] == [CopyRecord("s", "t", 9)] * 2
     ours.close()
     others.close()
 
