@@ -26,7 +26,7 @@ OnDelivery = Callable[[KafkaError | None, Message], None]
 Headers = Sequence[tuple[str, bytes]]
 
 # How often a wait for stored values checks for a refused login, and for reports that another thread got (seconds).
-_ANSWER_SECONDS = 0.05
+_ANSWER_SECONDS = 0.1
 
 
 class Journal:
@@ -124,11 +124,12 @@ class Journal:
         try:
             for key, value in records:
                 self._post(producer, key, value, note, headers)
-            # Not a flush: other threads may go on posting, and their calls may get these reports.
+            # Its own values alone count: other threads may go on posting, and their calls may get these reports. A poll
+            # would not do, as only a flush wakes the client's threads that have just connected.
             while left := len(records) - len(failed) - len(stored):
                 if time.monotonic() >= deadline or reports.not_let_in:
                     break
-                producer.poll(_ANSWER_SECONDS)
+                producer.flush(_ANSWER_SECONDS)
         except (*calls.RAISED, BufferError) as error:
             self._producer.close()
             raise self._ended(error) from None

@@ -18,7 +18,6 @@ from reconciler.replicator.lease.lease import Lease
 from reconciler.replicator.partition.shares import Assignment
 from reconciler.replicator.takeover import identical as takeover
 from reconciler.replicator.task import connections, rounds, task
-from reconciler.replicator.task.handover import RoundHandover
 from reconciler.wire import Loop, Wire
 from tests.support.clusters.kafka import create, declared
 from tests.support.clusters.traffic import WEEK_MS
@@ -288,7 +287,7 @@ def test_a_task_that_fails_breaks_its_connections_before_it_gives_the_lease_back
         said.append("leave")
         await leave(self)
 
-    async def failing(_self: task.Task, _rounds: RoundHandover) -> None:
+    async def failing(_self: task.Task, *_: object) -> None:
         message = "a fault"
         raise RuntimeError(message)
 
