@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.competitors.base import Scene, fault
+from bench.competitors.base import Scene
 from bench.competitors.ours import Anabranch, timed
 from bench.instruments.procs import ProcessTree
-from bench.measures.latency import Setting, Sight, watch
+from bench.measures.latency import Setting, Sight, await_copied, watch
 from bench.reports.bars import Bar, bars_table
 from bench.reports.table import machine_lines, noise_line, table
 from bench.workload.load import Load
@@ -26,7 +26,6 @@ from bench.workload.topics import await_topic, begin, create, ends, remove
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
 
 _START_SECONDS = 300.0
-_LOOK = 0.2
 
 _NOTES = """\
 Each partition holds one record when Anabranch is started. *Start* is from the start of its process until that record of
@@ -107,12 +106,7 @@ def _one(setting: Setting, tasks: int, scene: Scene) -> Crowd:
     process = peer.start(scene)
     try:
         tree = ProcessTree(process.pid)
-        while sum(ends(scene.target, scene.remote, count)) < count:
-            if (code := process.poll()) is not None:
-                raise fault(scene, f"ended with exit code {code}")
-            if time.monotonic() - began > _START_SECONDS:
-                raise fault(scene, f"not all partitions were copied within {_START_SECONDS:g} s")
-            time.sleep(_LOOK)
+        await_copied(scene, process, lambda: sum(ends(scene.target, scene.remote, count)), count, _START_SECONDS)
         start, start_cpu = time.monotonic() - began, tree.cpu_seconds()
         time.sleep(setting.warm_up)
         before, since = tree.cpu_seconds(), time.monotonic()

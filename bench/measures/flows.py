@@ -20,9 +20,10 @@ from statistics import median
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from bench.competitors.base import Scene, end, fault
+from bench.competitors.base import Scene, end
 from bench.competitors.ours import declared, replicate, timed
-from bench.instruments.procs import ProcessTree, machine_busy_seconds
+from bench.instruments.procs import ProcessTree
+from bench.measures.latency import await_copied, spent
 from bench.measures.race import broker_pids
 from bench.reports.bars import Bar, bars_table
 from bench.reports.table import machine_lines, noise_line, table
@@ -34,7 +35,6 @@ from reconciler.embedded.launch import start_child
 _START_SECONDS = 600.0
 _END_SECONDS = 120.0
 _ANSWER_SECONDS = 60
-_LOOK = 0.2
 _MB = 10**6
 
 _NOTES = """\
@@ -74,7 +74,7 @@ class ManyFlows:
         start: seconds until the records of all flows were copied.
         start_cpu: CPU seconds of all processes until then.
         idle: CPU seconds a second of all processes while nothing happens.
-        elsewhere: the same of everything but them and the brokers.
+        elsewhere: the same of everything but them, the brokers and this process.
         workers: bytes that all Python workers hold at the end.
         together: bytes that all processes hold at the end.
         plan: seconds of a plan that finds nothing to do.
@@ -132,12 +132,9 @@ def _one(wanted: Wanted, scene: Scene) -> ManyFlows:
     try:
         tree = ProcessTree(process.pid)
         client = admin(scene.target)
-        while _copied(client, scene, topics) < len(topics) * wanted.partitions:
-            if (code := process.poll()) is not None:
-                raise fault(scene, f"ended with exit code {code}")
-            if time.monotonic() - began > _START_SECONDS:
-                raise fault(scene, f"not all flows had copied within {_START_SECONDS:g} s")
-            time.sleep(_LOOK)
+        await_copied(
+            scene, process, lambda: _copied(client, scene, topics), len(topics) * wanted.partitions, _START_SECONDS
+        )
         start, start_cpu = time.monotonic() - began, tree.cpu_seconds()
         time.sleep(wanted.warm_up)
         idle, elsewhere = _idle(wanted.seconds, tree, [ProcessTree(pid) for pid in broker_pids(scene)])
@@ -149,16 +146,12 @@ def _one(wanted: Wanted, scene: Scene) -> ManyFlows:
 
 
 def _idle(seconds: float, tree: ProcessTree, brokers: list[ProcessTree]) -> tuple[float, float]:
-    """Return CPU seconds a second of a replicator, and of everything but it and the brokers, while nothing comes in."""
-
-    def spent() -> tuple[float, float, float]:
-        return tree.cpu_seconds(), sum(one.cpu_seconds() for one in brokers), machine_busy_seconds()
-
-    since, before = time.monotonic(), spent()
+    """Return CPU seconds a second of a replicator, and of all but it, the brokers and this process, for a while."""
+    since, before = time.monotonic(), spent(tree, brokers)
     time.sleep(seconds)
-    passed, after = time.monotonic() - since, spent()
-    own, at_brokers, machine = ((late - early) / passed for early, late in zip(before, after, strict=True))
-    return own, max(0.0, machine - own - at_brokers)
+    passed, after = time.monotonic() - since, spent(tree, brokers)
+    own, at_brokers, harness, machine = ((late - early) / passed for early, late in zip(before, after, strict=True))
+    return own, max(0.0, machine - own - at_brokers - harness)
 
 
 def _topology(scene: Scene, topics: list[str]) -> dict[str, object]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.competitors.base import Scene, alias_of, fault, void
+from bench.competitors.base import Running, Scene, alias_of, fault, void
 from bench.competitors.mm2 import MirrorMaker2
 from bench.competitors.ours import Anabranch
 from bench.instruments.probe import Probe, Stream, percentile
@@ -190,9 +190,9 @@ def watch(setting: Setting, window: float, scene: Scene, tree: ProcessTree | Non
         time.sleep(setting.warm_up)
         trees = [ProcessTree(pid) for pid in broker_pids(scene)]
         probe.open()
-        began, before = time.monotonic(), _spent(tree, trees)
+        began, before = time.monotonic(), spent(tree, trees)
         time.sleep(window)
-        seconds, after = time.monotonic() - began, _spent(tree, trees)
+        seconds, after = time.monotonic() - began, spent(tree, trees)
         trips = probe.close_window(_LAST_SECONDS)
         probe.raise_failure()
     finally:
@@ -211,6 +211,28 @@ def watch(setting: Setting, window: float, scene: Scene, tree: ProcessTree | Non
     )
 
 
+def await_copied(scene: Scene, process: Running, copied: Callable[[], int], wanted: int, seconds: float) -> None:
+    """Wait until so many records stand in the copies.
+
+    Args:
+        scene: the start.
+        process: what copies.
+        copied: returns how many there are.
+        wanted: how many there must be.
+        seconds: that it may take.
+
+    Raises:
+        EnvironmentFault: AB350, it ended, or takes longer.
+    """
+    deadline = time.monotonic() + seconds
+    while copied() < wanted:
+        if (code := process.poll()) is not None:
+            raise fault(scene, f"ended with exit code {code}")
+        if time.monotonic() > deadline:
+            raise fault(scene, f"not everything was copied within {seconds:g} s")
+        time.sleep(_LOOK)
+
+
 def _wait_for_first(probe: Probe, scene: Scene) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not probe.seen:
@@ -220,7 +242,7 @@ def _wait_for_first(probe: Probe, scene: Scene) -> None:
         time.sleep(_LOOK)
 
 
-def _spent(tree: ProcessTree | None, brokers: Sequence[ProcessTree]) -> tuple[float, float, float, float]:
+def spent(tree: ProcessTree | None, brokers: Sequence[ProcessTree]) -> tuple[float, float, float, float]:
     """Return the CPU seconds of the replicator, the brokers, this process and the machine."""
     replicator = tree.cpu_seconds() if tree else 0.0
     return replicator, sum(one.cpu_seconds() for one in brokers), own_seconds(), machine_busy_seconds()
