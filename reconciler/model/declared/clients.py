@@ -43,7 +43,7 @@ class ConsumerSettings(LineSettings):
     Attributes:
         fetch_max_bytes: the most that one fetch requests, which it does over a long line.
         max_partition_fetch_bytes: the most that it requests of one partition; None sets no bound of its own.
-        fetch_max_wait_ms: for how long a broker may hold an answer back that would be empty.
+        fetch_max_wait_ms: for how long a broker may hold an answer back that would be empty, while records come.
     """
 
     fetch_max_bytes: int = 24 * 2**20

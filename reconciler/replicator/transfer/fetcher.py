@@ -15,7 +15,7 @@ from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import QUEUE_BYTES, SLOW_BYTES, Channel
 from reconciler.replicator.transfer.fast_path import MUCH, FastPath, FastPathTerms, routes
 from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, FetchKey, FetchLanes
-from reconciler.replicator.transfer.pace import FetchRest, FetchSize, Pace, PartitionFetchSize
+from reconciler.replicator.transfer.pace import FetchRest, FetchSize, FetchWait, Pace, PartitionFetchSize
 from reconciler.replicator.transfer.preferred_replica import PreferredReplicas
 from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import BrokerError, ConnectionLost, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Loop, Wire
@@ -83,7 +83,7 @@ class Fetcher:
         self.lanes = FetchLanes(lambda _: None, most=1)
         self._quota = pace.quota
         declared = wire.cluster.clients.consumer
-        self._wait_ms, self._most = declared.fetch_max_wait_ms, declared.fetch_max_bytes
+        self._wait, self._most = FetchWait(declared.fetch_max_wait_ms, time.monotonic()), declared.fetch_max_bytes
         self._most_of_one = declared.max_partition_fetch_bytes or self._most
         self._size = FetchSize(self._quota.ahead(min(_REQUEST_BYTES, self._most)), self._quota.ahead(self._most))
         self._session = FetchSession(key.node, key.committed)
@@ -173,6 +173,8 @@ class Fetcher:
     def look_again(self) -> None:
         """Check all channels before the next request: one was opened."""
         self._look_at = 0.0
+        # Others may be opened soon, and would wait for this one's answer.
+        self._wait.came(time.monotonic())
         self.bell.ring()
 
     @property
@@ -235,8 +237,8 @@ class Fetcher:
 
     async def _fetch(self, full: bool) -> int:
         """Fetch once and pass the answers to the channels; return their bytes."""
-        wait_ms = min(_WAIT_WHILE_FULL_MS, self._wait_ms) if full else self._wait_ms
         began = time.monotonic()
+        wait_ms = min(_WAIT_WHILE_FULL_MS, self._wait.ms(began)) if full else self._wait.ms(began)
         self._session.rack = self.nearest.rack(began)
         try:
             if self._key.lane:
@@ -249,6 +251,8 @@ class Fetcher:
         if self.stopped:
             return _LITTLE
         size = await self._receive(answers)
+        if size:
+            self._wait.came(arrived)
         self._size.answered(size, self._session.waited, arrived - began, arrived)
         self._dense = self._dense + 1 if 0 < size < _LITTLE and arrived - began < _SOON else 0
         self._mind_lanes(arrived)

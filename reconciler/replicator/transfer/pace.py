@@ -39,6 +39,9 @@ _WORTH_MORE, _TOO_LITTLE = 3, 0.5
 _SHORTEST_TRANSFER = 0.001
 # The quickest answer counts for at least so many seconds, and for twice as many at most.
 _REMEMBERED = 5.0
+# Of a hundred flows most have nothing to copy: once nothing has come for so many seconds, a broker may hold back an
+# empty answer for so many times as long, up to so many milliseconds.
+_QUIET_AFTER, _QUIET_TIMES, _LONGEST_WAIT_MS = 5.0, 4, 5_000
 LONG_WORK = 0.02
 """Seconds for which an answer may be worked through."""
 # Where it takes so much less, twice as much will do.
@@ -176,6 +179,29 @@ class FetchSize(RequestSize):
         super().shrink()
         self._was_lost = True
         self.is_wide = False
+
+
+class FetchWait:
+    """For how long a broker may hold back an answer that would be empty; records end that wait at once.
+
+    Args:
+        usual_ms: milliseconds while records come.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, usual_ms: int, now: float) -> None:
+        self._usual_ms = usual_ms
+        self._came_at = now
+
+    def came(self, now: float) -> None:
+        """Note that records have come, or that another partition is fetched, at `now` (monotonic seconds)."""
+        self._came_at = now
+
+    def ms(self, now: float) -> int:
+        """Return the milliseconds, at `now` (monotonic seconds)."""
+        if now - self._came_at < _QUIET_AFTER:
+            return self._usual_ms
+        return min(self._usual_ms * _QUIET_TIMES, _LONGEST_WAIT_MS)
 
 
 class PartitionFetchSize:

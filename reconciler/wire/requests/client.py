@@ -209,10 +209,12 @@ class Wire(Questions):
         version = self._version(node, FetchRequest, newest)
         if version is None:
             raise ConnectionLost(_NOT_CONNECTED)
+        # The usual wait is part of the time that a request may take.
+        patience = max(0, bounds.wait_ms - self.cluster.clients.consumer.fetch_max_wait_ms) / 1000
         if version < fetching.FIRST_RAW:
-            return classic.fetched(await self._send(classic.fetch_request(bounds, turn.asks), node)), 0.0
+            return classic.fetched(await self._send(classic.fetch_request(bounds, turn.asks), node, patience)), 0.0
         request = RawFetch(version, bounds, turn, names)
-        answer: Fetched = await self._send(request, node)
+        answer: Fetched = await self._send(request, node, patience)
         return answer, request.header.waited
 
     def produce(

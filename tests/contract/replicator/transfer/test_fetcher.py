@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Timer
 
 import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
+from reconciler.model.declared.clients import Clients, ConsumerSettings
 from reconciler.model.declared.cluster import Cluster
 from reconciler.replicator.partition.channel import SLOW_BYTES, Channel
 from reconciler.replicator.partition.place import LogEnd, PartitionSides
@@ -123,6 +127,37 @@ def test_a_partition_whose_answers_take_long_is_asked_for_less(
     assert scene.channels[1].position == 20_000
     assert max(asked[:2]) > SLOW_BYTES
     assert set(asked[-4:]) == {SLOW_BYTES}
+
+
+def test_where_nothing_comes_a_broker_waits_longer_and_still_answers_at_once(
+    source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer than a request may take otherwise: the connection stays."""
+    monkeypatch.setattr(pace, "_QUIET_AFTER", 0.2)
+    create(source_cluster, topic_name)
+    consumer = ConsumerSettings(request_timeout_ms=1_200, fetch_max_wait_ms=400)
+    cluster = replace(declared("east", source_cluster), clients=Clients(consumer=consumer))
+    waited: list[tuple[int, float, int]] = []
+    whole = Wire.fetch_more
+
+    async def noted(wire: Wire, session: FetchSession, wait_ms: int, max_bytes: int) -> list[FetchAnswer]:
+        began = time.monotonic()
+        answers = await whole(wire, session, wait_ms, max_bytes)
+        waited.append((wait_ms, time.monotonic() - began, sum(len(answer.records) for answer in answers)))
+        if wait_ms > 400 and sum(wait == wait_ms for wait, _, _ in waited) == 2:
+            Timer(0.3, fill, (source_cluster, topic_name, 10)).start()
+        return answers
+
+    monkeypatch.setattr(Wire, "fetch_more", noted)
+    scene = _Scene(cluster, [topic_name])
+    scene.wire = Wire(scene.loop, cluster, "tests", consumer.request_timeout_ms / 1000)
+    scene.read_until(scene.channels[0], 10)
+    assert (scene.channels[0].position, scene.channels[0].opening) == (10, 0)
+    long = [(took, size) for wait, took, size in waited if wait == 1_600]
+    empty = [took for took, size in long if not size]
+    assert len(empty) >= 2
+    assert min(empty) >= 1.5
+    assert long[-1][1] > 0
 
 
 class _LaneScene(_Scene):

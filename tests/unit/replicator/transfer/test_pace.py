@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.transfer.pace import FetchRest, FetchSize, PartitionFetchSize, Quota, RequestSize, RoundTrip
+from reconciler.replicator.transfer.pace import (
+    FetchRest,
+    FetchSize,
+    FetchWait,
+    PartitionFetchSize,
+    Quota,
+    RequestSize,
+    RoundTrip,
+)
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -63,6 +71,14 @@ def test_a_rest_is_as_long_as_its_turn_was_dear() -> None:
     assert rest.seconds(10.00041) == 0.001
     assert rest.seconds(11.0) == 0.005
     assert FetchRest(0.0, 10.0).seconds(11.0) == 0.0
+
+
+@pytest.mark.parametrize(("usual", "quiet"), [(500, 2_000), (10, 40), (1_250, 5_000), (3_000, 5_000), (5_000, 5_000)])
+def test_a_broker_may_wait_longer_once_nothing_has_come_for_a_while(usual: int, quiet: int) -> None:
+    wait = FetchWait(usual, 100.0)
+    assert [wait.ms(now) for now in (100.0, 104.9, 105.0, 1_000.0)] == [usual, usual, quiet, quiet]
+    wait.came(1_000.0)
+    assert [wait.ms(now) for now in (1_000.0, 1_004.9, 1_005.0)] == [usual, usual, quiet]
 
 
 def test_without_a_quota_nothing_waits() -> None:
