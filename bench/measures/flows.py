@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from bench.competitors.base import Scene, end
@@ -40,11 +40,11 @@ _MB = 10**6
 _NOTES = """\
 Each flow has a topic of its own between the same two clusters; each of its partitions holds one record when the command
 starts. *Apply*, *plan* and *status* are commands as processes, from their start to their end, Python's own start
-included; the plan finds nothing to do, and the status is asked for while all flows run. *Start* is from the start of
-`anabranch replicate` until those records of every flow stand in their copies, Spark's own start included. Then nothing
-is sent: *idle CPU* is user and system time of all its processes in CPU seconds a second, after a warm-up. *Workers* is
-what all Python processes under Spark hold at the end, pages that they share counted once; *all* has the virtual machine
-and the command, too.
+included; the plan finds nothing to do, and the status is asked for while all flows run. With groups, one has read
+all of the topics. *Start* is from the start of `anabranch replicate` until those records of every flow stand in their
+copies, Spark's own start included. Then nothing is sent: *idle CPU* is user and system time of all its processes in CPU
+seconds a second, after a warm-up. *Workers* is what all Python processes under Spark hold at the end, pages that they
+share counted once; *all* has the virtual machine and the command, too.
 """
 
 
@@ -55,12 +55,14 @@ class Wanted:
     Attributes:
         flows: how many there are.
         partitions: of the topic of each.
+        groups: whether the offsets of consumer groups are translated, too.
         seconds: for how long nothing happens.
         warm_up: seconds before that do not count.
     """
 
     flows: int
     partitions: int
+    groups: bool
     seconds: float
     warm_up: float
 
@@ -124,8 +126,10 @@ def _one(wanted: Wanted, scene: Scene) -> ManyFlows:
     for topic in topics:
         await_topic(scene.source, topic, wanted.partitions, _START_SECONDS)
     begin(scene.source, topics, wanted.partitions)
+    if wanted.groups:
+        _read_all(scene.source, topics, wanted.partitions)
     # JSON is YAML.
-    scene.topology.write_text(json.dumps(_topology(scene, topics)))
+    scene.topology.write_text(json.dumps(_topology(scene, topics, wanted.groups)))
     apply = timed(scene, "apply", str(scene.topology), "--yes")
     began = time.monotonic()
     process = start_child(replicate(scene), scene.folder / "replicate.log")
@@ -145,6 +149,16 @@ def _one(wanted: Wanted, scene: Scene) -> ManyFlows:
         end(process, signal.SIGTERM, _END_SECONDS)
 
 
+def _read_all(cluster: EmbeddedCluster, topics: list[str], partitions: int) -> None:
+    """Commit the first record of all topics for one group."""
+    consumer = Consumer({**cluster.client_config(), "group.id": "readers", "log_level": 2})
+    try:
+        read = [TopicPartition(topic, number, 1) for topic in topics for number in range(partitions)]
+        consumer.commit(offsets=read, asynchronous=False)
+    finally:
+        consumer.close()
+
+
 def _idle(seconds: float, tree: ProcessTree, brokers: list[ProcessTree]) -> tuple[float, float]:
     """Return CPU seconds a second of a replicator, and of all but it, the brokers and this process, for a while."""
     since, before = time.monotonic(), spent(tree, brokers)
@@ -154,8 +168,11 @@ def _idle(seconds: float, tree: ProcessTree, brokers: list[ProcessTree]) -> tupl
     return own, max(0.0, machine - own - at_brokers - harness)
 
 
-def _topology(scene: Scene, topics: list[str]) -> dict[str, object]:
-    flows = [{"from": "source", "to": "target", "name": topic, "topics": {"include": [topic]}} for topic in topics]
+def _topology(scene: Scene, topics: list[str], groups: bool) -> dict[str, object]:
+    taken = {"groups": {"include": [".*"]}} if groups else {}
+    flows = [
+        {"from": "source", "to": "target", "name": topic, "topics": {"include": [topic]}, **taken} for topic in topics
+    ]
     clusters = {"source": declared(scene.source), "target": declared(scene.target)}
     return {"version": 1, "name": "flows", "clusters": clusters, "flows": flows}
 
@@ -217,8 +234,8 @@ def many_flows_report(wanted: Wanted, found: list[ManyFlows], machine: Mapping[s
     ]
     parts = [
         f"# Flows of {date}\n",
-        f"{wanted.flows:,} flows, each with a topic of {wanted.partitions} partitions; {wanted.seconds:g} s without "
-        "a record.\n",
+        f"{wanted.flows:,} flows, each with a topic of {wanted.partitions} partitions"
+        f"{' and all consumer groups' if wanted.groups else ''}; {wanted.seconds:g} s without a record.\n",
         machine_lines(machine) + noise_line(os.getloadavg()[0], max(one.elsewhere for one in found)),
         table(heads, rows),
         bars_table(bars),
