@@ -6,9 +6,11 @@ position.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from confluent_kafka import KafkaError, Message
 
@@ -106,6 +108,18 @@ class Copies:
         # What was written since the last read began, by key.
         self._since: dict[str, Value] = {}
         self._lock = threading.Lock()
+
+    @classmethod
+    def shared(cls, cluster: Cluster, topology: str) -> Copies:
+        """Return those that this process shares, to be read alone and not closed; arguments are those of the class.
+
+        They live as long as something holds them.
+        """
+        key = os.getpid(), cluster, topology
+        with _sharing:
+            if (found := _shared.get(key)) is None:
+                found = _shared[key] = cls(cluster, topology)
+            return found
 
     def refresh(self) -> None:
         """Read all that is stored now, behind what was posted before; what an outage lost of that is stored again.
@@ -219,3 +233,7 @@ class Copies:
 def _note(known: dict[str, dict[Ids, set[int]]], copy: str, partition: int, value: Value) -> None:
     ids = value.get("source_id"), value.get("target_id")
     known.setdefault(copy, {}).setdefault(ids, set()).add(partition)
+
+
+_sharing = threading.Lock()
+_shared: WeakValueDictionary[tuple[int, Cluster, str], Copies] = WeakValueDictionary()

@@ -176,7 +176,8 @@ class StatusReader:
             for key, newest in self._follower.catch_up().items():
                 self._read.take(key, newest)
         else:
-            for key, value in self._follower.arrived(patience):
+            # Of several that have come of a task the newest alone counts.
+            for key, value in dict(self._follower.arrived(patience)).items():
                 self._read.take(key, value)
         return self._read.words()
 

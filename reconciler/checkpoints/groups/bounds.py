@@ -60,7 +60,12 @@ class ClusterLookup:
     def __init__(self, cluster: Cluster, seconds: float) -> None:
         self._cluster = cluster
         self._seconds = seconds
-        self._client: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, _SETTINGS)
+        self._held: clients.Renewed[AdminClient] | None = None
+
+    @property
+    def _client(self) -> clients.Renewed[AdminClient]:
+        self._held = self._held or clients.shared(AdminClient, self._cluster, _SETTINGS)
+        return self._held
 
     def metadata(self, seconds: float) -> ClusterMetadata:
         """Return all brokers, and all topics that our user may see, as they are now.
@@ -178,8 +183,8 @@ class ClusterLookup:
         raise no_connection(self._cluster, error, tuple(self._client.reports.errors)) from None
 
     def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
+        """Close the connection where nothing else uses it."""
+        self._held = None
 
 
 def _raise(refusals: Refusals) -> None:

@@ -65,7 +65,7 @@ class Translator:
         self._remotes = RecordReader(target, committed=True, seconds=_SECONDS)
         self._gaps = UnsyncedGaps(flow, self._originals, self._remotes, most)
         self._history = SyncHistory(target, flow.source, _SECONDS)
-        self._copies = Copies(target, topology)
+        self._copies = Copies.shared(target, topology)
         self._ownership = Ownership(target, topology, _SECONDS)
         self._wanted: set[Log] = set()
         self._modes: dict[str, str] = {}
@@ -85,7 +85,7 @@ class Translator:
 
     def close(self) -> None:
         """Close the connections."""
-        for one in (self._sides, self._originals, self._remotes, self._history, self._copies):
+        for one in (self._sides, self._originals, self._remotes, self._history):
             if one is not None:
                 one.close()
 

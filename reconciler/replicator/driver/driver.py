@@ -41,8 +41,8 @@ from reconciler.state.liveness import Liveness
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
-# Seconds between two looks at all flows for each of them: a hundred are looked at once a second.
-_LOOK_FOR_EACH = 0.01
+# Seconds between two looks at all flows for each of them: a hundred are looked at every two seconds.
+_LOOK_FOR_EACH = 0.02
 _STOP_PATIENCE = 6.0
 # Those at the same clusters share what they find.
 _LOOKS_AT_ONCE = 128

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ResourceType, TopicMetadata
@@ -239,6 +241,20 @@ def broker_settings(cluster: Cluster, seconds: float) -> dict[int, dict[str, Con
     return found
 
 
+def shared(kind: Callable[..., Client], cluster: Cluster, settings: Mapping[str, object]) -> Renewed[Client]:
+    """Return the client of a cluster that this process shares; arguments are those of `Renewed`.
+
+    It lives as long as something holds it. Each client of confluent-kafka has half a dozen threads and connections:
+    those of a hundred flows took more of a processor than the flows did.
+    """
+    # A forked process has none of the threads.
+    key = os.getpid(), kind, cluster, tuple(sorted(settings.items()))
+    with _sharing:
+        if (found := _shared.get(key)) is None:
+            found = _shared[key] = Renewed(kind, cluster, settings)
+        return found
+
+
 class Renewed(Generic[Client]):
     """A client for a long time: after a refused login it is replaced by one with the credentials of that time.
 
@@ -322,3 +338,7 @@ class Renewed(Generic[Client]):
             # A broker that is away is no reason to keep it.
             with contextlib.suppress(KafkaException):
                 client.close()
+
+
+_sharing = threading.Lock()
+_shared: WeakValueDictionary[Hashable, Renewed[Any]] = WeakValueDictionary()

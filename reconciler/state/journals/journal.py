@@ -51,7 +51,7 @@ class Journal:
             # A key and what is around it come on top.
             "message.max.bytes": LARGEST_WHOLE + 2**16,
         }
-        self._producer: clients.Renewed[Producer] = clients.Renewed(Producer, cluster, settings)
+        self._producer: clients.Renewed[Producer] = clients.shared(Producer, cluster, settings)
 
     @cached_property
     def _topic(self) -> JournalTopic:

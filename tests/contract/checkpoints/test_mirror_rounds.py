@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from reconciler.client import MirrorClient, translate_offsets
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declared.flow import Flow, OffsetsMode
 from reconciler.model.names.selection import Selection
+from reconciler.state.confluent import clients
 from tests.contract.checkpoints.test_rounds import RECORDS, Pair
 from tests.support.clusters.consumers import leave_behind, offsets_of
 from tests.support.clusters.kafka import create
@@ -79,3 +81,32 @@ def test_what_rounds_write_is_read_by_the_java_client_and_by_ours(
     assert set(theirs["remoteTopicsOfSource"]) <= set(theirs["remoteTopics"])
     beats = {(one.source, one.target) for one in client.heartbeats()}
     assert (pair.alias, "west") in beats
+
+
+def test_rounds_of_further_flows_make_no_clients_of_their_own(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has threads and connections: those of a hundred flows took more than the flows."""
+    pair = Pair(source_cluster, target_cluster, "identical")
+    pair.commit(30, RECORDS)
+    made: list[str] = []
+    make = clients.make
+
+    def counted(kind: type, *rest: Any, **options: Any) -> Any:
+        made.append(kind.__name__)
+        return make(kind, *rest, **options)
+
+    several = [pair.rounds() for _ in range(4)]
+    for one in several:
+        # What is written and what is known settles.
+        one.round()
+    for one in several[1:]:
+        one.close()
+    monkeypatch.setattr(clients, "make", counted)
+    several += [pair.rounds() for _ in range(3)]
+    for one in several:
+        assert one.round().problems == ()
+    # What each reads of the topic of checkpoints is read once, by a client that ends with it.
+    assert set(made) <= {"Consumer"}
+    for one in several:
+        one.close()

@@ -76,6 +76,22 @@ def test_a_client_that_was_not_let_in_is_made_anew_with_what_is_there_by_then(
     assert kept.client is None
 
 
+def test_a_process_shares_a_client_for_as_long_as_something_holds_it() -> None:
+    east, west = (Cluster(name, ("127.0.0.1:1",)) for name in ("east", "west"))
+
+    def held(cluster: Cluster, settings: dict[str, object]) -> clients.Renewed[Producer]:
+        return clients.shared(Producer, cluster, settings)
+
+    one = held(east, {"linger.ms": 0, "acks": "all"})
+    client = one.get()
+    again = held(Cluster("east", ("127.0.0.1:1",)), {"acks": "all", "linger.ms": 0})
+    assert (again is one, again.get() is client) == (True, True)
+    others = [held(west, {"linger.ms": 0, "acks": "all"}), held(east, {"linger.ms": 1, "acks": "all"}), held(east, {})]
+    assert len({id(other) for other in (one, *others)}) == 4
+    del one, again
+    assert held(east, {"linger.ms": 0, "acks": "all"}).client is None
+
+
 def test_an_answer_that_was_refused_is_asked_for_once_more_with_what_is_there_by_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
