@@ -20,7 +20,8 @@ from reconciler.model.base.installed import need
 from reconciler.model.base.text import shown
 from reconciler.model.declared.topology import Topology
 from reconciler.model.tasks.spec import DEFAULT_ROUND, FlowSpec
-from reconciler.replicator.driver.driver import new_run, prepare
+from reconciler.replicator.driver.driver import new_run
+from reconciler.replicator.driver.preparation import prepare
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.replicator.spark.source import ledger_frame
 from reconciler.state import control

@@ -44,23 +44,32 @@ def observe_access(connection: Connection, keys: Collection[str], topology: str,
 def _look(
     connection: Connection, topology: str, flows: Collection[Flow], *, is_open: bool
 ) -> tuple[tuple[AccessRefusal, ...], bool]:
-    """Return what is refused, and whether there are transactions; where all is allowed one flow is asked for the rest.
+    """Return what is refused, and whether there are transactions; where all is allowed, by one flow alone."""
+    asked = list(flows)
+    if is_open:
+        refused, has_transactions = _of(connection, topology, asked[:1])
+        # What is allowed on the cluster allows nothing on groups and transactional ids.
+        if not refused:
+            return refused, has_transactions
+    return _of(connection, topology, asked)
+
+
+def _of(connection: Connection, topology: str, flows: Collection[Flow]) -> tuple[tuple[AccessRefusal, ...], bool]:
+    """Return what is refused to some flows, all asked for at once, and whether there are transactions.
 
     Also for a flow that does without transactions: a copy that it has begun with identical offsets needs the same.
     """
+    groups = {flow.name: lease_group(topology, flow.name) for flow in flows}
+    prefixes = {flow.name: transactional_prefix(topology, flow.name) for flow in flows}
+    readable = connection.group_operations(list(groups.values()))
+    why_not = connection.why_no_transactions([f"{prefix}plan" for prefix in prefixes.values()])
+    has_transactions = "unknown" not in why_not.values()
     refused: list[AccessRefusal] = []
-    for flow in flows:
-        group, prefix = lease_group(topology, flow.name), transactional_prefix(topology, flow.name)
-        if not connection.may_read_group(group):
-            refused.append(AccessRefusal(flow.name, "READ", f"group {group}"))
-        why_not = connection.why_no_transactions(f"{prefix}plan")
-        if why_not == "unknown":
-            return tuple(refused), False
-        if why_not == "refused":
-            refused.append(
-                AccessRefusal(flow.name, "WRITE", f"transactional ids {prefix}* (a prefix)", transactional=True)
-            )
-        # What is allowed on the cluster allows nothing on groups and transactional ids.
-        if is_open and not refused:
-            break
-    return tuple(refused), True
+    for name, group in groups.items():
+        # Unknown counts as allowed.
+        if (operations := readable[group]) is not None and "READ" not in operations:
+            refused.append(AccessRefusal(name, "READ", f"group {group}"))
+        if has_transactions and f"{prefixes[name]}plan" in why_not:
+            ids = f"transactional ids {prefixes[name]}* (a prefix)"
+            refused.append(AccessRefusal(name, "WRITE", ids, transactional=True))
+    return tuple(refused), has_transactions

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Literal
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -26,15 +26,13 @@ from reconciler.model.acls.binding import Binding, Sight
 from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.planning.observed import Offsets
+from reconciler.observe import registered
 from reconciler.state.confluent import bindings, clients
 from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
 
 CONNECT_SECONDS = 4.0
 ANSWER_SECONDS = 30.0
 OFFSETS_SECONDS = 10.0
-PROBE_SECONDS = 10.0
-# The errors of the client and of brokers where there are no transactions.
-_NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 Configs = Mapping[str, ConfigEntry]
 
 
@@ -217,11 +215,6 @@ class Connection:
         """
         return "allow.everyone.if.no.acl.found" in self._settings_of(None)
 
-    def may_read_group(self, group: str) -> bool:
-        """Return whether READ on a group is allowed, whether it exists or not; unknown counts as allowed."""
-        operations = self.group_operations(group)
-        return operations is None or "READ" in operations
-
     def consumer_groups(self) -> frozenset[str] | None:
         """Return the names of all consumer groups that the user may see; None where a broker does not list its own."""
         try:
@@ -230,33 +223,29 @@ class Connection:
             return None
         return None if listed.errors else frozenset(one.group_id for one in listed.valid)
 
-    def group_operations(self, group: str) -> frozenset[str] | None:
-        """Return our operations on a group, whether it exists or not; None where that is unknown."""
+    def group_operations(self, groups: Collection[str]) -> dict[str, frozenset[str] | None]:
+        """Return our operations on groups, whether they exist or not; None for one where that is unknown."""
+        if not groups:
+            return {}
         futures = self._client.describe_consumer_groups(
-            [group], include_authorized_operations=True, request_timeout=self._patience
+            list(groups), include_authorized_operations=True, request_timeout=self._patience
         )
+        return {group: self._operations_on(future) for group, future in futures.items()}
+
+    def _operations_on(self, described: Future[Any]) -> frozenset[str] | None:
         try:
-            return operations_of(futures[group].result())
+            return operations_of(described.result())
         except KafkaException as error:
             # Every other operation implies DESCRIBE.
             return frozenset() if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED else None
 
-    def why_no_transactions(self, transactional_id: str) -> Literal["refused", "unknown"] | None:
-        """Return whether WRITE on a transactional id is refused, or such ids are unknown; no answer counts as allowed.
+    def why_no_transactions(self, ids: Collection[str]) -> dict[str, Literal["refused", "unknown"]]:
+        """Return on which transactional ids WRITE is refused, or unknown to the cluster; no answer counts as allowed.
 
-        InitProducerId is sent with a time-out that brokers refuse, which they do after the check of the ACLs and
-        before they store anything (`KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`).
+        Raises:
+            EnvironmentFault: as the class.
         """
-        settings = {"transactional.id": transactional_id, "transaction.timeout.ms": 2**31 - 1}
-        producer = clients.make(Producer, self._cluster, settings)
-        try:
-            producer.init_transactions(PROBE_SECONDS)
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-                return "refused"
-            if error.args[0].code() in _NO_TRANSACTIONS:
-                return "unknown"
-        return None
+        return registered.why_no_transactions(self._cluster, ids)
 
     def _offsets(self, places: Collection[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:
         if not places:

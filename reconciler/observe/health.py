@@ -38,12 +38,16 @@ def rights(connection: Connection, acls: Collection[Acl]) -> Rights:
     found: dict[tuple[ResourceKind, str], frozenset[str] | None] = {
         ("topic", name): operations for name, operations in connection.topic_operations(sorted(names)).items()
     }
-    for kind, name in dict.fromkeys((acl.kind, acl.pattern.name) for acl in acls):
-        if kind == "group":
-            found[kind, name] = connection.group_operations(name)
-        elif kind == "transactional-id":
-            refused = connection.why_no_transactions(f"{name}doctor") == "refused"
-            found[kind, name] = frozenset(() if refused else {"WRITE"})
+    kinds = dict.fromkeys((acl.kind, acl.pattern.name) for acl in acls)
+    found |= {
+        ("group", name): operations
+        for name, operations in connection.group_operations([name for kind, name in kinds if kind == "group"]).items()
+    }
+    ids = [f"{name}doctor" for kind, name in kinds if kind == "transactional-id"]
+    why_not = connection.why_no_transactions(ids)
+    for kind, name in kinds:
+        if kind == "transactional-id":
+            found[kind, name] = frozenset(() if why_not.get(f"{name}doctor") == "refused" else {"WRITE"})
         elif kind == "cluster":
             found[kind, name] = connection.cluster_operations()
     return Rights(found)

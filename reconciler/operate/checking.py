@@ -115,7 +115,8 @@ def _capabilities(
     from reconciler.plan.findings import health
     from reconciler.state.probes import Probes
 
-    has_transactions = connection.why_no_transactions(f"{transactional_prefix(*probe)}doctor") != "unknown"
+    name = f"{transactional_prefix(*probe)}doctor"
+    has_transactions = connection.why_no_transactions([name]).get(name) != "unknown"
     try:
         found = Probes(cluster, topology).read(str(connection.metadata.cluster_id))
     except AnabranchError:

@@ -19,7 +19,6 @@ from reconciler.model.offsets.committed import Log, LogBounds
 from reconciler.state.confluent import clients
 from reconciler.state.confluent.faults import LEADER_CHANGES, is_refusal, no_connection, refused
 
-_SETTINGS = {"socket.connection.setup.timeout.ms": 3000}
 _LOGS_AT_ONCE = 10_000
 # The errors of a topic that is missing, or being enlarged.
 _NOT_THERE = frozenset(
@@ -64,7 +63,7 @@ class ClusterLookup:
 
     @property
     def _client(self) -> clients.Renewed[AdminClient]:
-        self._held = self._held or clients.shared(AdminClient, self._cluster, _SETTINGS)
+        self._held = self._held or clients.shared(AdminClient, self._cluster, clients.LOOKUP)
         return self._held
 
     def metadata(self, seconds: float) -> ClusterMetadata:

@@ -20,25 +20,21 @@ from queue import Empty, SimpleQueue
 from reconciler.model.base.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, together
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.declared.datacenter import Spark
-from reconciler.model.declared.flow import Flow
 from reconciler.model.tasks.seal import Seal
 from reconciler.model.tasks.spec import FlowSpec
 from reconciler.model.tasks.status import PartitionStatus, TaskStatus
-from reconciler.replicator.driver import dead_letter_topics, discovery
+from reconciler.replicator.driver import discovery
 from reconciler.replicator.driver.catch_up import CatchUp
+from reconciler.replicator.driver.preparation import prepare
 from reconciler.replicator.driver.refresh import Reconcile, Refresh
 from reconciler.replicator.driver.signals import StopSignals
 from reconciler.replicator.driver.supervisor import Supervisor
-from reconciler.replicator.gaps import probe
 from reconciler.replicator.spark import run_folders
 from reconciler.replicator.spark.ledger_files import LedgerFiles
 from reconciler.replicator.spark.session import ReplicationSession, shares_file
 from reconciler.state import control
-from reconciler.state.journals import allowed
-from reconciler.state.journals.home import journals
-from reconciler.state.journals.journal import Journal
 from reconciler.state.liveness import Liveness
-from reconciler.state.status import StatusReader, forget_old
+from reconciler.state.status import StatusReader
 
 _TICK = 0.2
 # Seconds between two looks at all flows for each of them: a hundred are looked at every two seconds.
@@ -94,30 +90,6 @@ class RunWatcher:
 def new_run() -> str:
     """Return a name for a new run: when, where and which process."""
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{socket.gethostname()}-{os.getpid()}"
-
-
-def prepare(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
-    """Make a target ready for a run: make its journals, remove outdated records, check what the run needs.
-
-    Args:
-        target: the cluster.
-        topology: name of the topology.
-        flows: those of the run that write to it.
-        warn: called with each warning.
-
-    Raises:
-        AnabranchError: the target does not answer, refuses us, cannot hold identical offsets, or lacks a topic for
-            dead letters.
-    """
-    ours = journals(target, topology)
-    written = (ours.status, ours.control, ours.copies)
-    for journal in written:
-        Journal(target, journal, timeout=5.0).ensure()
-    allowed.check(target, written)
-    forget_old(target, topology, [flow.name for flow in flows])
-    control.forget_old(target, topology)
-    dead_letter_topics.check(target, flows)
-    probe.check(target, topology, flows, warn)
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,8 @@ class Channel(PartitionLifecycle):
         refused: Callable[[Channel, InFlightBatch, Sequence[RefusedRecords]], None] | None = None,
     ) -> None:
         super().__init__(place)
-        self._refused = refused
-        self._form = self._whole = BatchForm(batch_size, codec=codec)
-        self._at_gap = at_gap
+        self._refused, self._at_gap = refused, at_gap
+        self._form = self._whole = BatchForm.of(batch_size, codec)
         self.filled_offsets = 0
         self.lost_at = self._answered_at = self.full_at = -math.inf
         self.newest_read = (-1, 0.0)
@@ -164,7 +163,7 @@ class Channel(PartitionLifecycle):
         form, sides = self._form, self.sides
         if self.queue.items or self._blocked is not None or len(self.in_flight) >= (1 if self._alone else WINDOW):
             return None
-        if form[1:] != AS_THEY_ARE:
+        if form[2:] != AS_THEY_ARE:
             return None
         batch = one_plain(data, piece.start, piece.end, form.merge)
         if batch is None or batch.base_offset != asked_at or sides is None:
@@ -245,17 +244,18 @@ class Channel(PartitionLifecycle):
             return False
         return len(self.in_flight) < (1 if self._alone else WINDOW)
 
-    def send(self, small: int = 0, now: float = -math.inf) -> InFlightBatch:
+    def send(self, small: int = 0, now: float = -math.inf, is_far: bool = False) -> InFlightBatch:
         """Take the next batch out of the queue; it is in flight until `answered` or `lost`.
 
         Args:
             small: batches of fewer bytes are merged with others, whatever their number of records.
             now: monotonic seconds.
+            is_far: whether the line to the target is long, and a full window what it waits for.
 
         Raises:
             CannotPass: the batch cannot be recoded; the channel parks when all batches in flight are answered.
         """
-        batch, size = self.queue.take(self._form.merge, small)
+        batch, size = self.queue.take(self._form.limit(is_far), small)
         try:
             batch = self._form.coded(batch)
         except CannotPass as error:
@@ -369,7 +369,7 @@ class Channel(PartitionLifecycle):
     def keep_below(self, size: int, why: Callable[[], Reason], now: float) -> bool:
         """Limit batches to below `size` bytes, where a broker closes connections; return whether the next one fits."""
         if self._form.largest >= size:
-            self._form = self._form._replace(merge=min(self._form.merge, size // 2), largest=size - 1)
+            self._form = self._form._replace(merge=min(self._form.merge, size // 2), far=0, largest=size - 1)
         first = self.queue.first
         if not isinstance(first, Batch) or first.size < size:
             return True

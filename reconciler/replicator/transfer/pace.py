@@ -25,6 +25,8 @@ _WINDOW_RATE = 2_000_000
 # seconds on, even the quickest of the last ones.
 HELD_UP = 1.0
 SLOW_ANSWER = 0.006
+# From so many seconds on the line is long.
+_FAR_ANSWER = 0.03
 # A thread that uses at most this share of a processor, lately (in seconds), has time to make batches larger.
 _LATELY = 0.1
 _MOST_USED = 0.8
@@ -92,6 +94,11 @@ class RoundTrip:
     def seconds(self) -> float:
         """How long the quickest of the last answers took; endless before the first."""
         return min(self._quickest, self._before)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the line is so long that a window of usual batches may be too little for it."""
+        return _FAR_ANSWER <= self.seconds < math.inf
 
     @property
     def small(self) -> int:

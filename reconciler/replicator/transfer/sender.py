@@ -180,8 +180,9 @@ class Sender:
                 continue
             try:
                 # What waits for acknowledgements needs fewer of them, whatever the number of its records.
-                small = UNLIMITED if has_time and now - channel.full_at < HELD_UP else self._trip.small
-                sent_batch = channel.send(small, now)
+                waits = now - channel.full_at < HELD_UP
+                small = UNLIMITED if has_time and waits else self._trip.small
+                sent_batch = channel.send(small, now, is_far=waits and self._trip.is_far)
             except CannotPass:
                 # The channel holds the reason.
                 continue

@@ -27,6 +27,8 @@ from reconciler.state.confluent.faults import LOST, is_not_let_in, no_connection
 Client = TypeVar("Client")
 Answer = TypeVar("Answer")
 
+LOOKUP: Mapping[str, object] = {"socket.connection.setup.timeout.ms": 3000}
+"""Settings of clients that look something up."""
 # librdkafka logs lost connections to stderr; the callers report them instead.
 _QUIET = {"log_level": "2"}
 # Fatal errors of a producer it prints at any level, unless a logger takes them.
@@ -220,7 +222,7 @@ def settled(request: Callable[[], Answer], passing: Collection[int], seconds: fl
 def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> tuple[AdminClient, ClusterMetadata]:
     """Make a client and request the metadata of all topics; arguments and errors are those of `ask` and `make`."""
     reports = Reports()
-    client = make(AdminClient, cluster, {"socket.connection.setup.timeout.ms": 3000}, reports)
+    client = make(AdminClient, cluster, LOOKUP, reports)
     longest = cluster.clients.admin.patience(longest or seconds)
     return client, ask(cluster, client, reports, partial(listed, client), seconds, longest)
 

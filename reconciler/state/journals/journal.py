@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 
 from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient
 
 from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
@@ -69,11 +70,12 @@ class Journal:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311 it is refused, AB450 too many brokers are down, or what `clients.ask` raises.
         """
-        admin, seen = clients.metadata(self._cluster, self._timeout)
+        admin = clients.shared(AdminClient, self._cluster, clients.LOOKUP)
+        seen = admin.ask(clients.listed, self._timeout, self._cluster.clients.admin.patience(self._timeout))
         if self._topic.name in seen.topics:
             return False
         try:
-            return make(admin, self._topic, seen, self._timeout, self._cluster.state_replication_factor)
+            return make(admin.get(), self._topic, seen, self._timeout, self._cluster.state_replication_factor)
         except calls.RAISED as error:
             cause = calls.cause_of(error)
             if replicas.is_too_few(cause):

@@ -96,6 +96,29 @@ async def settle(wire: Wire, transactional_id: str, node: int | None = None) -> 
     return Transactor(transactional_id, at, int(answer.producer_id), int(answer.producer_epoch))
 
 
+async def check_write(wire: Wire, transactional_id: str) -> None:
+    """Have WRITE on a transactional id checked, without any effect.
+
+    InitProducerId is sent with a time-out that brokers refuse, which they do after the check of the ACLs and before
+    they store anything (`KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`).
+
+    Raises:
+        ConnectionLost: no answer.
+        BrokerError: refused, or not ready yet; UNSUPPORTED_VERSION, there are no transactions.
+    """
+    node = await wire.coordinator(transactional_id)
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=2**31 - 1,
+        producer_id=-1,
+        producer_epoch=-1,
+        max_version=4,
+    )
+    code = (await wire.ask(request, node)).error_code
+    if code != ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+        _check(code)
+
+
 async def was_used(wire: Wire, transactional_id: str) -> bool:
     """Return whether the coordinator has `transactional_id`; True where it lacks the request (before 3.0).
 

@@ -29,7 +29,9 @@ from reconciler.operate.flows.following import growing
 from reconciler.plan.acls.requirements import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.replicator.driver import discovery, driver
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.driver.driver import new_run
+from reconciler.replicator.driver.preparation import prepare
 from reconciler.replicator.driver.refresh import Refresh
 from reconciler.replicator.partition.shares import Place, Shares
 from reconciler.replicator.transfer.pace import Quota
@@ -136,9 +138,9 @@ class Run:
         """
         (flow,) = one.flows
         warned: list[str] = []
-        spec = FlowSpec.compile(one, flow, driver.new_run())
+        spec = FlowSpec.compile(one, flow, new_run())
         overseer = as_user(TARGET, broker, "admin")
-        driver.prepare(spec.target, spec.topology, [flow], warned.append)
+        prepare(spec.target, spec.topology, [flow], warned.append)
         warned += map(str, discovery.hidden(spec, {place.topic for place in discovery.matching(spec)}))
         Refresh(spec, growing(one, make=False), warned.append, warned.append).look()
         found = announced(overseer, spec.seal)

@@ -22,6 +22,7 @@ from reconciler.model.planning.padding import Padding
 from reconciler.model.planning.steps import CreateTopic, Plan
 from reconciler.model.policies.policy import ReplicationPolicy
 from reconciler.model.tasks.spec import FlowSpec
+from reconciler.observe.registered import why_no_transactions
 from reconciler.observe.topology import observe
 from reconciler.operate.flows.following import growing
 from reconciler.plan.build import build_plan
@@ -30,6 +31,8 @@ from reconciler.replicator.driver.refresh import Refresh
 from reconciler.replicator.partition.shares import Place
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
+from reconciler.wire import Loop, Wire
+from reconciler.wire.requests.transactions import was_used
 from tests.support.clusters.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.replicator.announced import announced
 from tests.support.replicator.copying import Running
@@ -204,6 +207,29 @@ def test_missing_permissions_are_said_one_after_the_other_until_all_are_granted(
 
     allow(secured, "mirror", ResourceType.TOPIC, remote, READ, WRITE)
     assert plan_of(one).is_empty
+
+
+def test_transactional_ids_of_all_flows_are_asked_for_over_one_connection_and_none_is_used(
+    secured: EmbeddedCluster, topic_name: str
+) -> None:
+    allow(secured, "guest", ResourceType.TRANSACTIONAL_ID, f"{topic_name}.may", WRITE)
+    # Their coordinator may be looked up, and no more.
+    allow(secured, "guest", ResourceType.TRANSACTIONAL_ID, f"{topic_name}.describe", DESCRIBE)
+    ids = {kind: [f"{topic_name}.{kind}.{number}" for number in range(20)] for kind in ("may", "describe", "not")}
+    guest, everyone = as_user(secured, "guest"), [name for names in ids.values() for name in names]
+    assert why_no_transactions(guest, everyone) == dict.fromkeys([*ids["describe"], *ids["not"]], "refused")
+    assert why_no_transactions(as_user(secured, "admin"), everyone) == {}
+    assert why_no_transactions(Cluster(TARGET, ("127.0.0.1:1",)), everyone) == {}
+    loop = Loop()
+    wire = Wire(loop, as_user(secured, "admin"), "tests", 30.0)
+
+    async def used() -> None:
+        await wire.connect()
+        assert [name for name in everyone if await was_used(wire, name)] == []
+
+    loop.run(used)
+    wire.close()
+    loop.close()
 
 
 def test_who_may_use_no_transactional_ids_copies_at_least_once(

@@ -27,9 +27,8 @@ def connection(cluster: frozenset[str], **allowed: Any) -> Connection:
     made = SimpleNamespace(
         cluster_operations=lambda: cluster,
         config_keys=lambda _: {"compression.gzip.level"},
-        group_operations=groups,
-        may_read_group=lambda name: (found := groups(name)) is None or "READ" in found,
-        why_no_transactions=ids,
+        group_operations=lambda names: {name: groups(name) for name in names},
+        why_no_transactions=lambda names: {name: found for name in names if (found := ids(name))},
         topic_operations=lambda _: {},
         metadata=SimpleNamespace(topics={}),
     )

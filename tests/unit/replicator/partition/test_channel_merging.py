@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconciler.model.tasks.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import LogEnd
-from tests.support.records.batches import Content, decode
+from tests.support.records.batches import Content, build, decode
 from tests.support.replicator.channels import PLACE, SIDES, answer, feed, land, log, opened, send_all
 
 MESSAGE_TOO_LARGE = 10
@@ -44,6 +44,45 @@ def test_over_a_long_round_trip_larger_batches_travel_together_as_well() -> None
     assert channel.send().records == 62
     whole = channel.send(LARGE)
     assert (whole.base_offset, whole.next_offset, whole.records) == (124, 187, 63)
+
+
+def large_log(base_offset: int, count: int) -> bytes:
+    """Return so many batches of 30 records and 30 KB."""
+    contents = [Content(1_000, None, b"x" * 1_000)] * 30
+    return b"".join(build(contents, base_offset + 30 * number) for number in range(count))
+
+
+def test_a_full_window_over_a_long_line_takes_larger_batches() -> None:
+    channel = merging()
+    feed(channel, large_log(0, 60))
+    land(channel, channel.send())
+    near, far = channel.send(LARGE), channel.send(LARGE, 0.0, is_far=True)
+    assert 200_000 < near.size <= 256 * 1024 < 700_000 < far.size <= 768 * 1024
+    # What somebody has declared is the most.
+    declared = merging(128 * 1024)
+    feed(declared, large_log(0, 20))
+    land(declared, declared.send())
+    assert declared.send(LARGE, 0.0, is_far=True).size <= 128 * 1024
+
+
+def test_a_target_that_takes_no_larger_batch_gets_the_usual_ones() -> None:
+    """It may take less than a megabyte (max.message.bytes), and what the source has taken all the same."""
+    channel = merging()
+    feed(channel, large_log(0, 60))
+    assert land(channel, channel.send())
+    far = channel.send(LARGE, 0.0, is_far=True)
+    assert not channel.answered(far, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    assert channel.status().state is PartitionState.OPENING
+    channel.open(SIDES, LogEnd(30, 77, 0, 30))
+    feed(channel, large_log(30, 58))
+    assert land(channel, channel.send(LARGE, 0.0, is_far=True))
+    usual = channel.send(LARGE, 0.0, is_far=True)
+    assert 200_000 < usual.size <= 256 * 1024
+    # Nothing else is divided for that.
+    assert not channel.answered(usual, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    channel.open(SIDES, LogEnd(30, 77, 0, 30))
+    feed(channel, large_log(30, 58))
+    assert {item.size for item in channel.queue.items} == {len(large_log(0, 1))}
 
 
 def test_a_target_that_takes_no_merged_batch_gets_the_sources_own() -> None:

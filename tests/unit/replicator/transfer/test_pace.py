@@ -81,6 +81,20 @@ def test_a_broker_may_wait_longer_once_nothing_has_come_for_a_while(usual: int, 
     assert [wait.ms(now) for now in (1_000.0, 1_004.9, 1_005.0)] == [usual, usual, quiet]
 
 
+def test_a_line_is_long_by_its_quickest_answers() -> None:
+    trip = RoundTrip()
+    assert not trip.is_far
+    trip.took(0.1, 100.0)
+    assert trip.is_far
+    trip.took(0.004, 101.0)
+    trip.took(2.0, 102.0)
+    assert not trip.is_far
+    # After some seconds a quick one is forgotten.
+    trip.took(0.1, 106.0)
+    trip.took(0.1, 112.0)
+    assert trip.is_far
+
+
 def test_without_a_quota_nothing_waits() -> None:
     quota = Quota(None)
     quota.spend(10**12)
