@@ -216,10 +216,8 @@ def test_a_producer_at_its_end_is_told_to_who_stores(
 
 def test_a_journal_that_is_not_made_in_time_is_not_reachable(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(Cluster("west", ("127.0.0.1:1",)), ORDERS, 0.5)
-
-    monkeypatch.setattr(
-        clients, "metadata", lambda *_: (AtItsEnd(FutureTimeoutError()), SimpleNamespace(topics={}, brokers={1: None}))
-    )
+    monkeypatch.setattr(clients, "make", lambda *_, **__: AtItsEnd(FutureTimeoutError()))
+    monkeypatch.setattr(clients.Renewed, "ask", lambda *_: SimpleNamespace(topics={}, brokers={1: None}))
     with pytest.raises(Unreachable) as caught:
         journal.ensure()
     assert caught.value.problems[0].message == (

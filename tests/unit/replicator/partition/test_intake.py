@@ -142,7 +142,7 @@ def test_every_record_comes_out_once_at_its_offset(
         expected += [offset + number for number in range(count) if number not in missing]
         offset += count + data.draw(st.integers(0, 2))
     first = data.draw(st.integers(BASE, offset))
-    form = BatchForm(data.draw(st.sampled_from([0, 4_096])), data.draw(st.integers(70, 500)), None)
+    form = BatchForm(data.draw(st.sampled_from([0, 4_096])), largest=data.draw(st.integers(70, 500)))
     found = list(items(answer(*pieces), first, form))
     assert [record.offset for record in records(found)] == [at for at in expected if at >= first]
     places = bounds(found)
