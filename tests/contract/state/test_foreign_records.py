@@ -26,7 +26,7 @@ from reconciler.model.names.own_names import syncs_topic
 from reconciler.model.names.topic_names import HEARTBEATS
 from reconciler.model.recorded.pauses import PauseScope
 from reconciler.model.tasks.spec import FlowSpec
-from reconciler.replicator.driver import driver
+from reconciler.replicator.driver import preparation
 from reconciler.state import control
 from reconciler.state.journals import home, strangers
 from reconciler.state.journals.journal import Journal
@@ -187,7 +187,7 @@ def test_commands_and_tasks_go_on(scene: Scene) -> None:
     assert times > 0, "it has opened partitions anew"
     assert whole.named(ours.copies.name) == offsets[ours.copies.name][: strangers.MOST] * times
     with heard() as problems:
-        driver.prepare(spec.target, spec.topology, [spec.flow], pytest.fail)
+        preparation.prepare(spec.target, spec.topology, [spec.flow], pytest.fail)
     assert {problem.code for problem in problems} == {"AB324"}
 
 
