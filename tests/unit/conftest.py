@@ -5,14 +5,22 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pytest
 
+from reconciler.state.confluent import clients
 from tests.support.ci.forge_github import GitHubDouble
 from tests.support.ci.forge_gitlab import GitLabDouble
 from tests.support.ci.forges import ForgeDouble, Store
 from tests.support.ci.gitops import Job
 from tests.support.wire.sockets import Pair
+
+
+@pytest.fixture(autouse=True)
+def _own_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Share no client with another test: made-up clusters have one address."""
+    monkeypatch.setattr(clients, "_shared", WeakValueDictionary())
 
 
 @pytest.fixture
