@@ -171,13 +171,17 @@ class StatusReader:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
-        if self._follower is None:
-            self._follower = Journal(self._cluster, self._place).follow()
-            for key, newest in self._follower.catch_up().items():
-                self._read.take(key, newest)
-        else:
-            # Of several that have come of a task the newest alone counts.
-            for key, value in dict(self._follower.arrived(patience)).items():
+        # Of several statuses of a task the newest alone counts.
+        newest: dict[str, Value | None] = {}
+        try:
+            if self._follower is None:
+                self._follower = Journal(self._cluster, self._place).follow()
+                newest.update(self._follower.catch_up())
+            else:
+                newest.update(self._follower.arrived(patience))
+        finally:
+            # What came before an error does not come again.
+            for key, value in newest.items():
                 self._read.take(key, value)
         return self._read.words()
 

@@ -15,6 +15,9 @@ from confluent_kafka.admin import AdminClient
 from reconciler.model.base.errors import Unreachable
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.tasks.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.state.confluent.faults import unreachable
+from reconciler.state.journals.encoding import Value
+from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
 
@@ -119,3 +122,23 @@ def test_a_state_of_a_newer_release_is_not_taken_for_well(mock: Mock, reader: St
         PartitionState.OPENING,
         PartitionState.RUNNING,
     ]
+
+
+def test_what_came_before_an_error_is_taken_in(
+    mock: Mock, reader: StatusReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not read again: a status that was withdrawn would stay."""
+    mock.say(WORD)
+    assert reader.current(PATIENCE) == [WORD]
+    arrived = Follower.arrived
+
+    def broken(self: Follower, patience: float) -> Iterator[tuple[str, Value | None]]:
+        yield from arrived(self, patience)
+        raise unreachable(mock.cluster, "it went away")
+
+    mock.write(f"{WORD.flow}/{WORD.task}/{WORD.run}", None)
+    mock.say()
+    with monkeypatch.context() as patched, pytest.raises(Unreachable):
+        patched.setattr(Follower, "arrived", broken)
+        reader.current(PATIENCE)
+    assert reader.current(PATIENCE) == []
