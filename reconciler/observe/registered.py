@@ -23,7 +23,6 @@ Answer = TypeVar("Answer")
 _TIMEOUT = 5.0
 # A cluster without transactions so far makes the topic for their state first.
 _READY_SECONDS = 10.0
-_TICK = 0.01
 
 
 def registered_in(cluster: Cluster) -> frozenset[int] | None:
@@ -83,11 +82,7 @@ def why_no_transactions(cluster: Cluster, ids: Collection[str]) -> dict[str, Lit
                 elif error.code == ErrorCode.UNSUPPORTED_VERSION:
                     found[name] = "unknown"
 
-        jobs = [loop.spawn(partial(ask_one, name)) for name in ids]
-        while not all(job.is_done for job in jobs):
-            await loop.sleep(_TICK)
-        for job in jobs:
-            job.raise_failure()
+        await loop.together(partial(ask_one, name) for name in ids)
 
     _asked(cluster, ask)
     return found

@@ -6,16 +6,15 @@ position.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 from confluent_kafka import KafkaError, Message
 
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.offsets.runs import CopyRecord
+from reconciler.state.confluent.shared import Shared
 from reconciler.state.journals.encoding import Value
 from reconciler.state.journals.follower import Follower
 from reconciler.state.journals.home import JournalPlace
@@ -115,11 +114,7 @@ class Copies:
 
         They live as long as something holds them.
         """
-        key = os.getpid(), cluster, topology
-        with _sharing:
-            if (found := _shared.get(key)) is None:
-                found = _shared[key] = cls(cluster, topology)
-            return found
+        return _shared.get((cluster, topology), lambda: cls(cluster, topology))
 
     def refresh(self) -> None:
         """Read all that is stored now, behind what was posted before; what an outage lost of that is stored again.
@@ -235,5 +230,4 @@ def _note(known: dict[str, dict[Ids, set[int]]], copy: str, partition: int, valu
     known.setdefault(copy, {}).setdefault(ids, set()).add(partition)
 
 
-_sharing = threading.Lock()
-_shared: WeakValueDictionary[tuple[int, Cluster, str], Copies] = WeakValueDictionary()
+_shared: Shared[Copies] = Shared()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 import pytest
 
+from reconciler.state import copies
 from reconciler.state.confluent import clients
+from reconciler.state.confluent.shared import Shared
 from tests.support.ci.forge_github import GitHubDouble
 from tests.support.ci.forge_gitlab import GitLabDouble
 from tests.support.ci.forges import ForgeDouble, Store
@@ -19,8 +20,9 @@ from tests.support.wire.sockets import Pair
 
 @pytest.fixture(autouse=True)
 def _own_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Share no client with another test: made-up clusters have one address."""
-    monkeypatch.setattr(clients, "_shared", WeakValueDictionary())
+    """Share nothing with another test: made-up clusters have one address."""
+    for module in (clients, copies):
+        monkeypatch.setattr(module, "_shared", Shared())
 
 
 @pytest.fixture

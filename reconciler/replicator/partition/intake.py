@@ -57,7 +57,7 @@ class BatchForm(NamedTuple):
             batch_size: up to how many bytes its small batches become one.
             codec: as above.
         """
-        # A size that somebody has declared holds everywhere.
+        # A declared size holds over any line.
         return cls(batch_size, FAR_BATCH_SIZE if batch_size == DEFAULT_BATCH_SIZE else 0, codec=codec)
 
     def limit(self, is_far: bool) -> int:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
-from weakref import WeakValueDictionary
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, ResourceType, TopicMetadata
@@ -23,6 +21,7 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import tls
 from reconciler.state.confluent.faults import LOST, is_not_let_in, no_connection, unresolved, wrong_protocol
+from reconciler.state.confluent.shared import Shared
 
 Client = TypeVar("Client")
 Answer = TypeVar("Answer")
@@ -249,12 +248,8 @@ def shared(kind: Callable[..., Client], cluster: Cluster, settings: Mapping[str,
     It lives as long as something holds it. Each client of confluent-kafka has half a dozen threads and connections:
     those of a hundred flows took more of a processor than the flows did.
     """
-    # A forked process has none of the threads.
-    key = os.getpid(), kind, cluster, tuple(sorted(settings.items()))
-    with _sharing:
-        if (found := _shared.get(key)) is None:
-            found = _shared[key] = Renewed(kind, cluster, settings)
-        return found
+    key = kind, cluster, tuple(sorted(settings.items()))
+    return _shared.get(key, lambda: Renewed(kind, cluster, settings))
 
 
 class Renewed(Generic[Client]):
@@ -342,5 +337,4 @@ class Renewed(Generic[Client]):
                 client.close()
 
 
-_sharing = threading.Lock()
-_shared: WeakValueDictionary[Hashable, Renewed[Any]] = WeakValueDictionary()
+_shared: Shared[Renewed[Any]] = Shared()

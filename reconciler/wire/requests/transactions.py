@@ -25,6 +25,8 @@ from reconciler.wire.requests.client import Wire
 # An unfinished transaction whose owner is gone is aborted by its coordinator after this time.
 _TIMEOUT_MS = 60_000
 _CLASSIC = 3
+# No broker takes a longer one than transaction.max.timeout.ms.
+_REFUSED_MS = 2**31 - 1
 # States in which a coordinator has nothing more to write for a transactional id.
 _ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
@@ -84,14 +86,7 @@ async def settle(wire: Wire, transactional_id: str, node: int | None = None) -> 
         BrokerError: refused, or not ready yet.
     """
     at = await wire.coordinator(transactional_id) if node is None else node
-    request = InitProducerIdRequest(
-        transactional_id=transactional_id,
-        transaction_timeout_ms=_TIMEOUT_MS,
-        producer_id=-1,
-        producer_epoch=-1,
-        max_version=4,
-    )
-    answer = await wire.ask(request, at)
+    answer = await _begun(wire, transactional_id, at, _TIMEOUT_MS)
     _check(answer.error_code)
     return Transactor(transactional_id, at, int(answer.producer_id), int(answer.producer_epoch))
 
@@ -106,17 +101,21 @@ async def check_write(wire: Wire, transactional_id: str) -> None:
         ConnectionLost: no answer.
         BrokerError: refused, or not ready yet; UNSUPPORTED_VERSION, there are no transactions.
     """
-    node = await wire.coordinator(transactional_id)
+    code = (await _begun(wire, transactional_id, await wire.coordinator(transactional_id), _REFUSED_MS)).error_code
+    if code != ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+        _check(code)
+
+
+async def _begun(wire: Wire, transactional_id: str, node: int, timeout_ms: int) -> Any:
+    """Return a coordinator's response to InitProducerId for a transactional id."""
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
-        transaction_timeout_ms=2**31 - 1,
+        transaction_timeout_ms=timeout_ms,
         producer_id=-1,
         producer_epoch=-1,
         max_version=4,
     )
-    code = (await wire.ask(request, node)).error_code
-    if code != ErrorCode.INVALID_TRANSACTION_TIMEOUT:
-        _check(code)
+    return await wire.ask(request, node)
 
 
 async def was_used(wire: Wire, transactional_id: str) -> bool:

@@ -209,7 +209,7 @@ def test_missing_permissions_are_said_one_after_the_other_until_all_are_granted(
     assert plan_of(one).is_empty
 
 
-def test_transactional_ids_of_all_flows_are_asked_for_over_one_connection_and_none_is_used(
+def test_transactional_ids_of_all_flows_are_checked_at_once_and_none_is_used(
     secured: EmbeddedCluster, topic_name: str
 ) -> None:
     allow(secured, "guest", ResourceType.TRANSACTIONAL_ID, f"{topic_name}.may", WRITE)

@@ -58,7 +58,7 @@ def test_a_full_window_over_a_long_line_takes_larger_batches() -> None:
     land(channel, channel.send())
     near, far = channel.send(LARGE), channel.send(LARGE, 0.0, is_far=True)
     assert 200_000 < near.size <= 256 * 1024 < 700_000 < far.size <= 768 * 1024
-    # What somebody has declared is the most.
+    # A declared size is never exceeded.
     declared = merging(128 * 1024)
     feed(declared, large_log(0, 20))
     land(declared, declared.send())
