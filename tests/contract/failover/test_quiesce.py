@@ -19,6 +19,7 @@ from reconciler.model.declared.cluster import Cluster
 from reconciler.model.names.own_names import lease_group, transactional_prefix
 from tests.support.clusters.kafka import admin, declared, metadata, wait_until_seen
 from tests.support.commands.failing_over import MakePair, Pair, ends_of, write
+from tests.support.still import halt
 
 SECONDS = 300.0
 # A replica that is stopped stays in sync, so that what the leader has is no part of what others see.
@@ -53,7 +54,7 @@ def test_what_stands_at_a_leader_alone_is_waited_for(
         while looking.left([log], ()):
             assert time.monotonic() < deadline
         follower = cluster.broker(next(node for node in (1, 2, 3) if node != leader))
-        follower.signal(signal.SIGSTOP)
+        halt(follower.pid)
         try:
             write_some(producer, topic_name, 5)
             (why,) = looking.left([log], ())

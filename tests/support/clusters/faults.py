@@ -18,6 +18,7 @@ from reconciler.embedded import EmbeddedCluster
 from tests.support.clusters.kafka import admin, metadata, settled
 from tests.support.clusters.scene import SECONDS, USERS, Scene
 from tests.support.replicator.replicating import Replicator, wait_until_some_copied
+from tests.support.still import halt
 
 CUT_SECONDS = 30.0
 STILL_SECONDS = 60.0
@@ -52,7 +53,7 @@ def executor_killed(scene: Scene, chance: random.Random) -> None:
 def worker_stopped(scene: Scene, _chance: random.Random) -> None:
     """For a minute, in which its successor takes over."""
     worker = scene.running.worker()
-    worker.send_signal(signal.SIGSTOP)
+    halt(worker.pid)
     time.sleep(STILL_SECONDS)
     if worker.is_running():
         worker.send_signal(signal.SIGCONT)
@@ -81,7 +82,7 @@ def most_of_the_target_killed(scene: Scene, chance: random.Random) -> None:
 def follower_stopped(scene: Scene, chance: random.Random) -> None:
     """While a takeover happens: the high watermarks stand behind the log ends."""
     broker = scene.clusters["target"].broker(chance.choice(NODES))
-    broker.signal(signal.SIGSTOP)
+    halt(broker.pid)
     try:
         time.sleep(1)
         scene.running.kill_worker()

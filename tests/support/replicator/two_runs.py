@@ -13,6 +13,7 @@ from reconciler.model.tasks.status import PartitionState, TaskStatus
 from tests.support.clusters.traffic import WEEK_MS, Traffic
 from tests.support.replicator.copying import Running, all_running, code, fill
 from tests.support.replicator.owner import Owner
+from tests.support.still import halt
 
 
 def another(spec: FlowSpec) -> FlowSpec:
@@ -69,7 +70,7 @@ def copy_while_one_stands_still(
         one.wait(lambda status: status.records > 1_000)
         with Running(another(spec)) as two:
             two.wait(has_half if shares else all_wait)
-            one.process.send_signal(signal.SIGSTOP)
+            halt(one.process.pid)
             two.wait(lambda status: all_running(status.partitions))
             fill(source, f"{prefix}-fresh", 400, 4)
             fill(source, f"{prefix}-old", 400, 4, age=WEEK_MS)

@@ -26,6 +26,7 @@ from tests.support.replicator.copying import Running, all_running, at, code, cop
 from tests.support.replicator.owner import Owner
 from tests.support.replicator.translated import assert_in_order, assert_synced, assert_translates, contents
 from tests.support.replicator.two_runs import all_wait, another
+from tests.support.still import halt
 
 _UNSUPPORTED_VERSION = 35
 
@@ -233,7 +234,7 @@ def test_a_process_that_stood_still_loses_nothing_and_commits_nothing_any_more(
         with Running(another(spec)) as two:
             two.wait(all_wait)
             fill(source_cluster, topic_name, 20_000, 2)
-            one.process.send_signal(signal.SIGSTOP)
+            halt(one.process.pid)
             two.wait(lambda status: all_running(status.partitions))
             fill(source_cluster, topic_name, 2_000, 2)
             two.wait(lambda status: status.records > 0)

@@ -30,6 +30,7 @@ from reconciler.wire import Direct
 from tests.contract.replicator.transfer.test_fast_path import LONG_ENOUGH, flow_of
 from tests.support.replicator.copying import SECONDS, Running, all_running, assert_counted, close, identical, log_ends
 from tests.support.replicator.trickles import PARTITIONS, Line, Trickle, cut
+from tests.support.still import halt
 
 # Of a request: less than a broker stands still here, or by far more.
 SHORT_MS = 700
@@ -58,7 +59,7 @@ def go_on(source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster) -> I
 
 
 def stand_still(cluster: EmbeddedCluster, seconds: float) -> None:
-    cluster.broker().signal(signal.SIGSTOP)
+    halt(cluster.broker().pid)
     time.sleep(seconds)
     cluster.broker().signal(signal.SIGCONT)
 
@@ -88,7 +89,7 @@ def test_what_waits_for_an_answer_leaves_when_that_has_come(
         assert producer.flush(10) == 0
 
     def send_again(*_: object) -> None:
-        target_cluster.broker().signal(signal.SIGSTOP)
+        halt(target_cluster.broker().pid)
         send()
 
     producer = Producer(source_cluster.client_config() | {"linger.ms": 0, "log_level": "2"})
