@@ -13,20 +13,35 @@ from reconciler.model.base.errors import EnvironmentFault, Problem
 
 _ANSWER_SECONDS = 30
 _PAUSE = 0.2
-_FLUSH_SECONDS = 60.0
+_FLUSH_SECONDS = 300.0
 _VALUE = bytes(250)
 
 
 def create(
-    cluster: EmbeddedCluster, topic: str, partitions: int, replicas: int = 1, config: Mapping[str, str] | None = None
+    cluster: EmbeddedCluster,
+    topic: str,
+    partitions: int,
+    replicas: int = 1,
+    config: Mapping[str, str] | None = None,
+    *,
+    nodes: int = 1,
 ) -> None:
-    """Make a topic; with one replica each partition stands on node 1.
+    """Make a topic.
+
+    Args:
+        cluster: where.
+        topic: its name.
+        partitions: how many it has.
+        replicas: of each.
+        config: of the topic.
+        nodes: with one replica, on how many nodes the partitions stand, beginning with node 1.
 
     Raises:
         KafkaException: the cluster refuses it.
     """
     if replicas == 1:
-        new = NewTopic(topic, partitions, replica_assignment=[[1]] * partitions, config=dict(config or {}))
+        places = [[1 + number % nodes] for number in range(partitions)]
+        new = NewTopic(topic, partitions, replica_assignment=places, config=dict(config or {}))
     else:
         new = NewTopic(topic, partitions, replicas, config=dict(config or {}))
     # Kept by name: a client that nobody holds takes its requests with it.
@@ -35,12 +50,22 @@ def create(
 
 
 def begin(cluster: EmbeddedCluster, topics: Sequence[str], partitions: int) -> None:
-    """Write a record of 250 bytes into each partition of some topics."""
-    producer = Producer({**cluster.client_config(), "log_level": 2})
+    """Write a record of 250 bytes into each partition of some topics.
+
+    Raises:
+        EnvironmentFault: AB351, not all are there in time.
+    """
+    # As long as the wait for all of them: thousands of partitions have new leaders just now.
+    patience = {"message.timeout.ms": int(_FLUSH_SECONDS * 1_000), "queue.buffering.max.messages": 0}
+    producer = Producer({**cluster.client_config(), "log_level": 2, **patience})
     for topic in topics:
         for number in range(partitions):
             producer.produce(topic, _VALUE, partition=number)
     producer.flush(_FLUSH_SECONDS)
+    for topic in topics:
+        if empty := ends(cluster, topic, partitions).count(0):
+            message = f"expected a record in each of {partitions} partitions, found none in {empty}"
+            raise EnvironmentFault(Problem("AB351", f"topic {topic}", message, "run it again"))
 
 
 def remove(cluster: EmbeddedCluster, topic: str) -> None:

@@ -23,15 +23,14 @@ from confluent_kafka.admin import (
 )
 
 from reconciler.model.acls.binding import Binding, Sight
-from reconciler.model.base.errors import EnvironmentFault, Problem, Refused
+from reconciler.model.base.errors import EnvironmentFault, Problem
 from reconciler.model.declared.cluster import Cluster
 from reconciler.model.planning.observed import Offsets
 from reconciler.observe import registered
-from reconciler.state.confluent import bindings, clients
+from reconciler.observe.reach import ANSWER_SECONDS, CONNECT_SECONDS, reached
+from reconciler.state.confluent import bindings
 from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
 
-CONNECT_SECONDS = 4.0
-ANSWER_SECONDS = 30.0
 OFFSETS_SECONDS = 10.0
 Configs = Mapping[str, ConfigEntry]
 
@@ -50,19 +49,14 @@ class Connection:
         seconds: how long it may take to answer for the first time.
 
     Raises:
-        Unreachable: AB310, no broker answers at its addresses.
-        EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
-        Refused: AB423, it is another cluster than the declared one.
+        AnabranchError: those of `reach.reached`.
     """
 
     def __init__(self, cluster: Cluster, seconds: float = CONNECT_SECONDS) -> None:
         self._cluster = cluster
         self._operations: frozenset[str] | None = None
         self._patience = cluster.clients.admin.patience(ANSWER_SECONDS)
-        # A connection that nothing is wrong with may be slow.
-        self._client, self.metadata = clients.metadata(cluster, seconds, ANSWER_SECONDS)
-        if other := cluster.other_cluster(self.metadata.cluster_id):
-            raise Refused(other)
+        self._client, self.metadata = reached(cluster, seconds)
 
     def describe_topics(self, names: Collection[str]) -> dict[str, TopicDescription]:
         """Return the descriptions of the named topics, from one request; topics that do not exist are left out.

@@ -7,6 +7,7 @@ position.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,9 @@ from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.shared_call import SharedCall
 
 _TIMEOUT = 4.0
+# For so long only what was appended is read. From time to time all is: of what compaction has removed, and of a topic
+# that was made anew, nothing is appended.
+_WHOLE_EVERY = 60.0
 
 Ids = tuple[str | None, str | None]
 """Ids of an original and of a remote topic; None where brokers have none."""
@@ -57,10 +61,7 @@ class _Snapshot:
             if self._flows is None:
                 self._flows = {}
                 for key in self.values:
-                    # Capabilities of the target are in the same journal.
-                    match key.rsplit("/", 2):
-                        case [name, topic, number] if number.isdecimal():
-                            self._flows.setdefault((topic, int(number)), []).append(name)
+                    _add_flow(self._flows, key)
             return self._flows
 
     def ids(self, flow: str, remote: str) -> Mapping[Ids, Collection[int]]:
@@ -74,19 +75,27 @@ class _Snapshot:
                         _note(self._ids, copy, int(number), value)
             return self._ids.get(f"{flow}/{remote}", {})
 
-    def keep(self, key: str, value: Value) -> None:
-        """Add the value of a copy record that was written."""
+    def keep(self, key: str, value: Value | None) -> None:
+        """Take in a value that was written, or None for one that was removed."""
         copy, _, number = key.rpartition("/")
         with self._lock:
-            self.values[key] = value
-            if self._ids is None:
+            is_new = key not in self.values
+            if value is None:
+                self.values.pop(key, None)
+                self._flows = None
+            else:
+                self.values[key] = value
+                if is_new and self._flows is not None:
+                    _add_flow(self._flows, key)
+            if self._ids is None or not number.isdecimal():
                 return
             known = self._ids.get(copy, {})
             for ids, partitions in list(known.items()):
                 partitions.discard(int(number))
                 if not partitions:
                     del known[ids]
-            _note(self._ids, copy, int(number), value)
+            if value is not None:
+                _note(self._ids, copy, int(number), value)
 
 
 class Copies:
@@ -101,6 +110,9 @@ class Copies:
         self._journal = Journal(cluster, JournalPlace(topology, "copies"), _TIMEOUT)
         self._read = SharedCall(self._refresh)
         self._follower: Follower | None = None
+        # What was read, by key, and when all is to be read again (monotonic seconds).
+        self._stored: dict[str, Value] = {}
+        self._whole_at = 0.0
         self._seen = _Snapshot({})
         # What was posted and is not known to be stored, by key.
         self._posted: dict[str, _Posted] = {}
@@ -135,10 +147,14 @@ class Copies:
         with self._lock:
             lost = dict(self._posted)
             self._since.clear()
-        values = self._follower.catch_up()
+        # Until the end of this, all is to be read again: an error may come behind what was read.
+        now, whole_at, self._whole_at = time.monotonic(), self._whole_at, 0.0
+        news = self._read_appended(self._follower) if now < whole_at else None
+        if news is None:
+            self._stored, whole_at = self._follower.catch_up(), now + _WHOLE_EVERY
         # A partition of a recreated topic is refused by the records of the others: none of them may be missing. Where
         # another process has stored a record meanwhile, that one holds.
-        again = {key: posted.value for key, posted in lost.items() if values.get(key) in posted.before}
+        again = {key: posted.value for key, posted in lost.items() if self._stored.get(key) in posted.before}
         stored: dict[str, Value] = {}
         while again:
             self._journal.write_all(again)
@@ -150,7 +166,21 @@ class Copies:
             self._is_stored(key, posted)
         # Other threads may have written some while this one read.
         with self._lock:
-            self._seen = _Snapshot(values | stored | self._since)
+            if news is None:
+                self._seen = _Snapshot({**self._stored, **stored, **self._since})
+            for key in (*news, *lost) if news is not None else ():
+                self._seen.keep(key, self._since.get(key, stored.get(key, self._stored.get(key))))
+        self._whole_at = whole_at
+
+    def _read_appended(self, follower: Follower) -> Collection[str] | None:
+        """Take in what was written since the last read; return its keys, or None where all is to be read again."""
+        news = follower.appended()
+        for key, value in (news or {}).items():
+            if value is None:
+                self._stored.pop(key, None)
+            else:
+                self._stored[key] = value
+        return None if news is None else news.keys()
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""
@@ -161,9 +191,9 @@ class Copies:
         """Return what other flows than this one have on record of a remote partition, by flow, as it was read last."""
         seen = self._seen
         return {
-            name: CopyRecord.from_json(seen.values[_key(name, remote, partition)])
-            for name in seen.flows().get((remote, partition), ())
-            if name != flow
+            name: CopyRecord.from_json(value)
+            for name in tuple(seen.flows().get((remote, partition), ()))
+            if name != flow and (value := seen.values.get(_key(name, remote, partition))) is not None
         }
 
     def flows(self) -> Mapping[tuple[str, int], Sequence[str]]:
@@ -223,6 +253,13 @@ class Copies:
         self.flush()
         if self._follower is not None:
             self._follower.close()
+
+
+def _add_flow(known: dict[tuple[str, int], list[str]], key: str) -> None:
+    # Capabilities of the target are in the same journal.
+    match key.rsplit("/", 2):
+        case [name, topic, number] if number.isdecimal():
+            known.setdefault((topic, int(number)), []).append(name)
 
 
 def _note(known: dict[str, dict[Ids, set[int]]], copy: str, partition: int, value: Value) -> None:

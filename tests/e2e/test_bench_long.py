@@ -65,7 +65,7 @@ def test_a_crowd_is_measured_from_its_start_to_a_record_now_and_then() -> None:
 
 
 def test_many_flows_are_measured_until_all_have_copied_and_while_they_are_idle() -> None:
-    wanted = Wanted(flows=5, partitions=2, groups=True, seconds=3, warm_up=2)
+    wanted = Wanted(flows=5, partitions=2, nodes=1, groups=True, seconds=3, warm_up=2)
     (one,) = found = many_flows(wanted, 1, lambda _: None)
     assert min(one.apply, one.start, one.start_cpu, one.idle, one.plan, one.status) > 0
     assert 0 < one.workers < one.together

@@ -81,6 +81,8 @@ class Lease:
     Attributes:
         changes: counts every change of what is held, or of the reason why it is not.
         losses: counts how often the lease was lost; channels opened before must be taken over again.
+        beats: counts the heartbeats that were answered, or were given up.
+        beat_seconds: how long the last of them took.
     """
 
     def __init__(
@@ -110,6 +112,8 @@ class Lease:
         self._until = self._asked = self._settled = 0.0
         self.changes = 0
         self.losses = 0
+        self.beats = 0
+        self.beat_seconds = 0.0
 
     # --- for the task ------------------------------------------------------------------------------------------------
 
@@ -326,6 +330,7 @@ class Lease:
 
     def _extend(self, sent: float) -> None:
         """Extend the lease from `sent`, but not beyond the time that a rebalance waits for a member to join."""
+        self.beats, self.beat_seconds = self.beats + 1, boot_time() - sent
         self.check()
         proven = min(sent, self._settled + self._session)
         self._until = max(self._until, proven + self._session - ON_THE_WAY)
@@ -353,6 +358,7 @@ class Lease:
 
     def _elsewhere(self, why: str) -> None:
         """Look up the coordinator again; the lease goes on until it runs out."""
+        self.beats, self.beat_seconds = self.beats + 1, BEAT_TIMEOUT
         self._me = replace(self._me, node=-1)
         self._trouble = why
         self.changes += 1

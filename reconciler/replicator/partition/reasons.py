@@ -188,7 +188,9 @@ def with_user(status: PartitionStatus, source: Cluster, target: Cluster) -> Part
         return status
     text = reason.text
     for side, cluster in (("source", source), ("target", target)):
-        text = text.replace(_USERS[side], f"{cluster.user} on {cluster.where}")
+        # Of thousands of partitions most have another reason, or none.
+        if _USERS[side] in text:
+            text = text.replace(_USERS[side], f"{cluster.user} on {cluster.where}")
     return status if text == reason.text else replace(status, reason=Reason(reason.code, text))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reconciler.model.tasks.latency import Histogram, Latency, bucket_of, merged, summary
 from reconciler.model.tasks.process import LATENCY_BOUNDS_MS, TaskProcess, bound_of
-from reconciler.model.tasks.status import Metrics, PartitionStatus
+from reconciler.model.tasks.status import Metrics, PartitionState, PartitionStatus
 from reconciler.records.batch import Batch
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import InFlightBatch
@@ -154,11 +154,14 @@ class PartitionMetrics:
             now: likewise.
             monotonic: likewise.
         """
-        bare = self._standing(channel)
-        seen = (bare, channel.opening, channel.filled_offsets, channel.newest_read, channel.shift, self.records)
-        is_still = bare.lag == 0 and self._window.is_empty(now) and self._channel() is channel
-        if is_still and self._said is not None and self._said[1] == seen:
+        # Of thousands of partitions this comparison is all that happens, every second.
+        stands = (channel.state, channel.position, channel.end, channel.reason)
+        seen = (*stands, channel.opening, channel.filled_offsets, channel.newest_read, channel.shift, self.records)
+        can_be_still = channel.state is not PartitionState.PAUSED and self._channel() is channel
+        if can_be_still and self._said is not None and self._said[1] == seen and self._window.is_empty(now):
             return self._said[0]
+        bare = self._standing(channel)
+        is_still = can_be_still and not bare.lag and self._window.is_empty(now)
         said = replace(bare, metrics=self._metrics(channel, bare, now, monotonic))
         self._said = (said, seen) if is_still else None
         return said

@@ -40,6 +40,7 @@ from reconciler.replicator.task.dead_letters import DeadLetters
 from reconciler.replicator.task.handover import RoundHandover
 from reconciler.replicator.task.ledger import Ledger
 from reconciler.replicator.task.open_transactions import OpenTransactions, remembered
+from reconciler.replicator.task.openings import Openings
 from reconciler.replicator.task.source_ends import SourceEnds
 from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
 from reconciler.replicator.transfer.fetch_lanes import FetchKey, FetchLanes
@@ -56,8 +57,9 @@ _CALM_TICK = 0.2
 _IDLE_TICK, _IDLE_AFTER = 1.0, 3.0
 _LISTEN_EVERY = 0.25
 _REPORT_EVERY = 1.0
-# Takeovers that run together share most of their requests.
-_OPEN_AT_ONCE = 256
+# The status of thousands of partitions takes a while, on a busy machine above all: it is posted less often then, though
+# twice in the time after which a task counts as lost.
+_REPORT_SHARE, _REPORT_WITHIN = 20.0, 2.0
 
 
 class OrphanError(RuntimeError):
@@ -97,6 +99,7 @@ class Task:
             TakeoverContext(identity, filler, connections.memory, self._translated_takeover()),
         )
         self._guard = LeaseGuard(connections.lease, assignment.task, self._channels)
+        self._openings = Openings()
         self._senders: dict[tuple[int, bool], Sender] = {}
         self._quota = Quota(None if spec.flow.quota is None else spec.flow.quota / assignment.tasks)
         self._jobs: list[Job] = []
@@ -143,8 +146,8 @@ class Task:
             if self._open_transactions.is_due(now):
                 self._start(partial(self._open_transactions.look, now))
             if now >= report_at:
-                report_at = now + _REPORT_EVERY
                 self._report(now)
+                report_at = now + max(_REPORT_EVERY, min(_REPORT_SHARE * (time.monotonic() - now), _REPORT_WITHIN))
             if not self._is_busy:
                 begun()
             await loop.sleep(self._tick(now))
@@ -217,7 +220,8 @@ class Task:
         # Most of thousands of partitions run: for those this check is all that happens, twenty times a second.
         shut = [channel for channel in self._channels if channel.state is not PartitionState.RUNNING]
         self._is_busy = bool(shut)
-        room = _OPEN_AT_ONCE - sum(channel.busy for channel in shut)
+        lease = self._with.lease
+        room = self._openings.room(sum(channel.busy for channel in shut), lease.beats, lease.beat_seconds)
         if room <= 0:
             return
         waiting = [channel for channel in shut if channel.wants_opening(now) and self._guard.covers(channel)]

@@ -102,17 +102,24 @@ def read(message: Message, cluster: Cluster, topic: JournalBounds) -> tuple[str,
         cluster: where the journal is.
         topic: which values count there.
     """
-    where, offset = place(cluster, topic.name), message.offset() or 0
     try:
-        key, value = decoded(message, topic.largest)
-        if value is None:
-            return key, None
-        if topic.fits is None:
-            return key, Stored(value, where, offset)
-        topic.fits(key, value)
+        return fitting(message, cluster, topic)
     except Misfit as error:
-        strangers.note(where, offset, str(error))
+        strangers.note(place(cluster, topic.name), message.offset() or 0, str(error))
         return None
+
+
+def fitting(message: Message, cluster: Cluster, topic: JournalBounds) -> tuple[str, dict[str, Any] | None]:
+    """Return what `read` returns, of a record that fits.
+
+    Raises:
+        Misfit: it does not.
+    """
+    key, value = decoded(message, topic.largest)
+    if value is not None and topic.fits is not None:
+        topic.fits(key, value)
+    elif value is not None:
+        value = Stored(value, place(cluster, topic.name), message.offset() or 0)
     return key, value
 
 

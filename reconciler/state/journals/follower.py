@@ -4,24 +4,71 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
+from operator import itemgetter
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from reconciler.model.base.errors import EnvironmentFault
+from reconciler.model.base.shape import Misfit
 from reconciler.model.declared.cluster import Cluster
 from reconciler.state.confluent import calls, clients
 from reconciler.state.confluent.faults import no_connection, not_allowed, unreachable
-from reconciler.state.journals import unreadable
-from reconciler.state.journals.encoding import Value, place, read
+from reconciler.state.journals import strangers, unreadable
+from reconciler.state.journals.encoding import Value, fitting, place, read
 from reconciler.state.journals.topics import JournalRecord, JournalTopic
 
 _LOG = logging.getLogger(__name__)
 
 # `consume` waits for its whole timeout unless hundreds of values arrive.
 _CATCH_UP_PAUSE = 0.02
+# As many records of one key are kept until the newest of them that fits is looked for.
+_UNREAD = 64
+_MOST_STRANGE = 1_000
+
+
+class _Newest:
+    """The newest records of each key. Only what counts in the end is decoded: a task's status is written every second.
+
+    Args:
+        decode: returns key and value of a record; raises Misfit where it does not fit, so that the one before it
+            counts.
+    """
+
+    def __init__(self, decode: Callable[[Message], tuple[str, Value | None]]) -> None:
+        self._decode = decode
+        self._records: dict[bytes, list[Message]] = {}
+        self._strange: list[tuple[int, Misfit]] = []
+
+    def add(self, record: Message) -> None:
+        """Take a record behind all others."""
+        records = self._records.setdefault(record.key() or b"", [])
+        records.append(record)
+        if len(records) > _UNREAD:
+            found = self._newest(records)
+            records[:] = [] if found is None else [found[0]]
+
+    def values(self) -> dict[str, Value | None]:
+        """Return the newest value of every key, None for a tombstone."""
+        return dict(one[1] for records in self._records.values() if (one := self._newest(records)) is not None)
+
+    def strange(self) -> list[tuple[int, Misfit]]:
+        """Return the offsets of records that were passed over, the first of them in their order, and why."""
+        return sorted(self._strange, key=itemgetter(0))
+
+    def _newest(self, records: list[Message]) -> tuple[Message, tuple[str, Value | None]] | None:
+        """Return the newest record that fits, and what it holds."""
+        for record in reversed(records):
+            try:
+                return record, self._decode(record)
+            except Misfit as error:
+                self._strange.append((record.offset() or 0, error))
+                if len(self._strange) > _MOST_STRANGE:
+                    # The first alone are named.
+                    self._strange = self.strange()[: strangers.MOST + 1]
+        return None
 
 
 class Follower:
@@ -67,24 +114,53 @@ class Follower:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
-        values: dict[str, Value] = {}
         consumer = self._clients.get()
-        known = clients.ask(
-            self._cluster, consumer, self._clients.reports, partial(self._bounds, consumer), self._timeout
-        )
+        known = self._ends(consumer)
         if known is None:
-            self._check_missing(consumer, self._timeout)
-            return values
+            self.next_offset = 0
+            return {}
         start, end = known
-        self._assign(consumer, start)
+        values = {key: value for key, value in self._newest(consumer, start, end).items() if value is not None}
+        where = place(self._cluster, self._topic.name)
+        _LOG.debug("%s: read %d keys, offsets %d to %d", where, len(values), start, self.next_offset)
+        return values
+
+    def appended(self) -> dict[str, Value | None] | None:
+        """Return the newest value of every key that was written since the last read, up to the end as it is now.
+
+        None as a value is a tombstone. None instead of values: the topic ends before what was read, as it was made
+        anew or has lost records.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        consumer, begin = self._clients.get(), self.next_offset
+        known = self._ends(consumer)
+        if known is None or not known[0] <= begin <= known[1]:
+            return None
+        return self._newest(consumer, begin, known[1]) if begin < known[1] else {}
+
+    def _ends(self, consumer: Consumer) -> tuple[int, int] | None:
+        """Return the bounds of the topic; None where it does not exist. Raises what `catch_up` does."""
+        look = partial(self._bounds, consumer)
+        known = clients.ask(self._cluster, consumer, self._clients.reports, look, self._timeout)
+        # A client that has seen the topic missing may say so once more when it is there.
+        if known is None and self._check_missing(consumer, self._timeout):
+            known = clients.ask(self._cluster, consumer, self._clients.reports, look, self._timeout)
+            if known is None:
+                raise unreachable(self._cluster, f"{self._topic.name} has no leader")
+        return known
+
+    def _newest(self, consumer: Consumer, begin: int, end: int) -> dict[str, Value | None]:
+        """Return the newest value of every key between two offsets, None for a tombstone."""
+        newest = _Newest(partial(fitting, cluster=self._cluster, topic=self._topic))
+        self._assign(consumer, begin)
         deadline = time.monotonic() + self._timeout
-        self.next_offset = start
+        self.next_offset = begin
         while (before := self.next_offset) < end:
-            for key, value in self._read(consumer, _CATCH_UP_PAUSE):
-                if value is None:
-                    values.pop(key, None)
-                else:
-                    values[key] = value
+            for record in self._records(consumer, _CATCH_UP_PAUSE):
+                newest.add(record)
             if self.next_offset > before:
                 deadline = time.monotonic() + self._timeout
             elif time.monotonic() > deadline:
@@ -92,8 +168,9 @@ class Follower:
         if not self._polls:
             with self._ours():
                 consumer.unassign()
-        where = place(self._cluster, self._topic.name)
-        _LOG.debug("%s: read %d keys, offsets %d to %d", where, len(values), start, self.next_offset)
+        values = newest.values()
+        for offset, why in newest.strange():
+            strangers.note(place(self._cluster, self._topic.name), offset, str(why))
         return values
 
     def _assign(self, consumer: Consumer, offset: int) -> None:
@@ -162,14 +239,18 @@ class Follower:
             raise
 
     def _read(self, consumer: Consumer, timeout: float) -> Iterator[tuple[str, Value | None]]:
+        for record in self._records(consumer, timeout):
+            if (found := read(record, self._cluster, self._topic)) is not None:
+                yield found
+
+    def _records(self, consumer: Consumer, timeout: float) -> Iterator[Message]:
         with self._ours():
             messages = consumer.consume(num_messages=500, timeout=timeout)
         for message in messages:
             error = message.error()
             if error is None:
                 self.next_offset = (message.offset() or 0) + 1
-                if (found := read(message, self._cluster, self._topic)) is not None:
-                    yield found
+                yield message
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.next_offset = max(self.next_offset, message.offset() or 0)
             elif unreadable.is_unreadable(error):

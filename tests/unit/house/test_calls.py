@@ -133,7 +133,7 @@ def asked(ask: Callable[[Cluster], object], cluster: Cluster) -> Problem:
 
 def test_a_cluster_that_names_no_broker_is_not_reachable(empty: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     for where in (
-        "observe.connection.ANSWER_SECONDS",
+        "observe.reach.ANSWER_SECONDS",
         "checkpoints.groups.retention._SECONDS",
         "failover.topics.topics._FIRST_SECONDS",
         "failover.topics.topics._ANSWER_SECONDS",

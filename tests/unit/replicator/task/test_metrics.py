@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -190,6 +191,27 @@ def test_an_unknown_position_is_an_unknown_lag(position: int, end: int) -> None:
     channel = Channel(PLACE)
     channel.position, channel.end = position, end
     assert told(PartitionMetrics(), channel).lag_seconds is None
+
+
+def test_while_nothing_changes_a_status_is_made_once() -> None:
+    """Of thousands of partitions, those that wait to be opened among them."""
+
+    def ends(channel: Channel) -> None:
+        channel.end = 7
+
+    def parks(channel: Channel) -> None:
+        channel.park(OUTAGE, 0.0)
+
+    for channel, change in ((opened(5), ends), (Channel(PLACE), parks), (Channel(PLACE), Channel.pause)):
+        channel.end = channel.position
+        meter = PartitionMetrics()
+        first = [meter.status(channel, NOW + at, float(at)) for at in range(3)]
+        assert first[1] is first[2]
+        assert first[2] == replace(channel.status(), metrics=first[0].metrics)
+        change(channel)
+        changed = meter.status(channel, NOW + 3, 3.0)
+        assert (changed.state, changed.end, changed.reason) == (channel.state, channel.end, channel.reason)
+        assert changed != first[2]
 
 
 def test_retries_and_fills_are_counted_over_rounds() -> None:
