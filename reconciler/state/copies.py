@@ -18,6 +18,7 @@ from reconciler.model.offsets.runs import CopyRecord
 from reconciler.state.confluent.shared import Shared
 from reconciler.state.journals.encoding import Value
 from reconciler.state.journals.follower import Follower
+from reconciler.state.journals.following import take_in
 from reconciler.state.journals.home import JournalPlace
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.shared_call import SharedCall
@@ -168,19 +169,17 @@ class Copies:
         with self._lock:
             if news is None:
                 self._seen = _Snapshot({**self._stored, **stored, **self._since})
-            for key in (*news, *lost) if news is not None else ():
-                self._seen.keep(key, self._since.get(key, stored.get(key, self._stored.get(key))))
+            else:
+                for key in (*news, *lost):
+                    self._seen.keep(key, self._since.get(key, stored.get(key, self._stored.get(key))))
         self._whole_at = whole_at
 
     def _read_appended(self, follower: Follower) -> Collection[str] | None:
         """Take in what was written since the last read; return its keys, or None where all is to be read again."""
         news = follower.appended()
-        for key, value in (news or {}).items():
-            if value is None:
-                self._stored.pop(key, None)
-            else:
-                self._stored[key] = value
-        return None if news is None else news.keys()
+        if news is not None:
+            take_in(self._stored, news.items())
+        return news
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""

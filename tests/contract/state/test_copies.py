@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
@@ -47,8 +49,11 @@ class Two:
 
 
 @pytest.fixture
-def two(target_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch) -> Two:
-    return Two(declared("west", target_cluster), topic_name, monkeypatch)
+def two(target_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Two]:
+    made = Two(declared("west", target_cluster), topic_name, monkeypatch)
+    yield made
+    made.ours.close()
+    made.others.close()
 
 
 def test_only_what_was_appended_is_read(two: Two) -> None:
